@@ -23,21 +23,22 @@ extern "C" {
 
 enum tide_code {
 	TIDE_OK = 0,
-	TIDE_BAD_REQUEST = -1,		  /* the request itself is malformed */
-	TIDE_BELOW_MIN = -2,		  /* smaller than the pool may become */
-	TIDE_ABOVE_MAX = -3,		  /* larger than the reserve */
-	TIDE_NOT_ENOUGH_MEMORY = -4,	  /* the machine or a memory cgroup has too little */
-	TIDE_HUGEPAGES_SHORT = -5,	  /* too few huge pages free or obtainable */
-	TIDE_HUGEPAGE_CGROUP_LIMIT = -6,  /* a hugetlb cgroup limit is in the way */
-	TIDE_HUGEPAGES_UNAVAILABLE = -7,  /* huge pages required, this kernel has none of that size */
-	TIDE_PINNED_BUFFERS = -8,	  /* buffers stayed pinned until the deadline */
-	TIDE_DIRTY_BACKLOG = -9,	  /* dirty buffers could not be written by the deadline */
-	TIDE_OP_IN_PROGRESS = -10,	  /* one operation at a time */
-	TIDE_CANCELLED = -11,		  /* somebody asked the operation to stop */
-	TIDE_SUPERSEDED = -12,		  /* a newer request took its place */
-	TIDE_VERIFY_MISMATCH = -13,	  /* the kernel disagrees with the plan */
-	TIDE_HOST_ERROR = -14,		  /* the host could not carry out a step */
-	TIDE_SYSTEM_ERROR = -15,	  /* a system call failed in a way no other code describes */
+	TIDE_BAD_REQUEST = -1,		 /* the request itself is malformed */
+	TIDE_BELOW_MIN = -2,		 /* smaller than the pool may become */
+	TIDE_ABOVE_MAX = -3,		 /* larger than the reserve */
+	TIDE_NOT_ENOUGH_MEMORY = -4,	 /* the machine or a memory cgroup has too little */
+	TIDE_HUGEPAGES_SHORT = -5,	 /* too few huge pages free or obtainable */
+	TIDE_HUGEPAGE_CGROUP_LIMIT = -6, /* a hugetlb cgroup limit is in the way */
+	TIDE_HUGEPAGES_UNAVAILABLE =
+		-7,		    /* huge pages required, this kernel has none of that size */
+	TIDE_PINNED_BUFFERS = -8,   /* buffers stayed pinned until the deadline */
+	TIDE_DIRTY_BACKLOG = -9,    /* dirty buffers could not be written by the deadline */
+	TIDE_OP_IN_PROGRESS = -10,  /* one operation at a time */
+	TIDE_CANCELLED = -11,	    /* somebody asked the operation to stop */
+	TIDE_SUPERSEDED = -12,	    /* a newer request took its place */
+	TIDE_VERIFY_MISMATCH = -13, /* the kernel disagrees with the plan */
+	TIDE_HOST_ERROR = -14,	    /* the host could not carry out a step */
+	TIDE_SYSTEM_ERROR = -15,    /* a system call failed in a way no other code describes */
 };
 
 /**
@@ -81,18 +82,13 @@ TIDE_PUBLIC int tide_code_retryable(int code);
 TIDE_PUBLIC __attribute__((format(printf, 4, 5))) int
 tide_reason_set(struct tide_reason *why, int code, int sys_errno, const char *format, ...);
 
-/**
- * tide_reason_bytes() - add quantities to a reason that was set
- *
- * Return: its code. With @why NULL the code is not known here and TIDE_SYSTEM_ERROR is returned, so
- * where @why may be NULL, end with the value of tide_reason_set() instead.
- */
-TIDE_PUBLIC int tide_reason_bytes(struct tide_reason *why, uint64_t want_bytes,
-				  uint64_t have_bytes);
+/** tide_reason_bytes() - add quantities to a reason that was set; @why may be NULL */
+TIDE_PUBLIC void tide_reason_bytes(struct tide_reason *why, uint64_t want_bytes,
+				   uint64_t have_bytes);
 
-/** tide_reason_hint() - add what to do to a reason that was set; returns as tide_reason_bytes() */
-TIDE_PUBLIC __attribute__((format(printf, 2, 3))) int tide_reason_hint(struct tide_reason *why,
-								       const char *format, ...);
+/** tide_reason_hint() - add what to do to a reason that was set; @why may be NULL */
+TIDE_PUBLIC __attribute__((format(printf, 2, 3))) void tide_reason_hint(struct tide_reason *why,
+									const char *format, ...);
 
 #ifdef __cplusplus
 }

@@ -101,7 +101,7 @@ TIDE_PUBLIC void tide_chunk_spread(uint32_t n_chunks, uint32_t n_active, uint8_t
 
 /* What the host knows about a chunk when chunks are chosen. */
 struct tide_chunk_fact {
-	uint32_t heat;	 /* sum of usage counts, or whatever orders chunks by value of their pages */
+	uint32_t heat; /* sum of usage counts, or whatever orders chunks by value of their pages */
 	uint32_t pinned; /* buffers in use at this moment */
 	uint32_t dirty;	 /* buffers that would have to be written */
 };
@@ -223,7 +223,7 @@ struct tide_request {
  * and confirmed by the audit), maximum (chunk table).
  */
 struct tide_progress {
-	uint64_t op;	 /* number of the operation, counts from 1; 0 = none yet */
+	uint64_t op; /* number of the operation, counts from 1; 0 = none yet */
 	enum tide_op_state state;
 	enum tide_direction direction;
 	int dry_run;
@@ -234,14 +234,16 @@ struct tide_progress {
 	uint64_t returned_bytes;
 	uint32_t chunks_total; /* chunks this operation has to move */
 	uint32_t chunks_done;
-	uint32_t blocked_chunks; /* held up by pins or by dirty pages at this moment, or at the end */
+	uint32_t
+		blocked_chunks; /* held up by pins or by dirty pages at this moment, or at the end */
 	uint64_t evicted_pages;
 	uint64_t written_pages;
 	uint64_t start_ns; /* host clock */
 	uint64_t elapsed_ns;
-	uint64_t first_publish_ns; /* grow: from start to the first new buffer usable; 0 = none yet */
+	uint64_t
+		first_publish_ns; /* grow: from start to the first new buffer usable; 0 = none yet */
 	uint64_t phase_ns[TIDE_OP_PHASES];
-	uint64_t eta_ns; /* estimate of what is left; 0 = unknown or ended */
+	uint64_t eta_ns;	   /* estimate of what is left; 0 = unknown or ended */
 	struct tide_reason reason; /* code 0 unless it ended otherwise than done */
 };
 

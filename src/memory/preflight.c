@@ -212,7 +212,8 @@ static int conclude(const struct survey *survey, enum tide_backing backing,
 		explain_memory(survey, backing, verdict->short_bytes, why);
 	else
 		explain_cgroup(survey, verdict->short_bytes, why);
-	return tide_reason_bytes(why, survey->want_pages * page_bytes, verdict->have_bytes);
+	tide_reason_bytes(why, survey->want_pages * page_bytes, verdict->have_bytes);
+	return why->code;
 }
 
 int tide_preflight(const struct tide_machine *machine, enum tide_backing backing,
@@ -247,7 +248,8 @@ int tide_preflight(const struct tide_machine *machine, enum tide_backing backing
 		tide_reason_hint(why, "use another size of huge pages or none");
 		verdict->want_pages = verdict->short_pages = survey.want_pages;
 		verdict->short_bytes = bytes;
-		return tide_reason_bytes(why, bytes, 0);
+		tide_reason_bytes(why, bytes, 0);
+		return TIDE_HUGEPAGES_UNAVAILABLE;
 	}
 	survey_hugetlb(&survey);
 	pool_pages = tide_hugepool_unreserved(&survey.pool);

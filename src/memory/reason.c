@@ -71,25 +71,23 @@ int tide_reason_set(struct tide_reason *why, int code, int sys_errno, const char
 	return code;
 }
 
-int tide_reason_bytes(struct tide_reason *why, uint64_t want_bytes, uint64_t have_bytes)
+void tide_reason_bytes(struct tide_reason *why, uint64_t want_bytes, uint64_t have_bytes)
 {
 	if (!why)
-		return TIDE_SYSTEM_ERROR;
+		return;
 	why->want_bytes = want_bytes;
 	why->have_bytes = have_bytes;
-	return why->code;
 }
 
-int tide_reason_hint(struct tide_reason *why, const char *format, ...)
+void tide_reason_hint(struct tide_reason *why, const char *format, ...)
 {
 	int saved_errno = errno;
 	va_list args;
 
 	if (!why)
-		return TIDE_SYSTEM_ERROR;
+		return;
 	va_start(args, format);
 	vsnprintf(why->hint, sizeof(why->hint), format, args);
 	va_end(args);
 	errno = saved_errno;
-	return why->code;
 }

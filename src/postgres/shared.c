@@ -54,12 +54,12 @@ TideSharedInit(uint32 n_chunks, uint64 chunk_bytes)
 void
 TideCheckActive(void)
 {
-	if (tide_shared == NULL)
+	if (tide_shared == NULL && IsPostmasterEnvironment && !IsBinaryUpgrade)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("tidepool is not loaded in this server"),
 				 errhint("Add tidepool to \"shared_preload_libraries\" and restart the server.")));
-	if (!tide_shared->layout.active)
+	if (tide_shared == NULL || !tide_shared->layout.active)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("tidepool does not manage the buffer pool of this server"),

@@ -157,7 +157,8 @@ int tide_engine_submit(struct tide_engine *engine, const struct tide_request *re
 		tide_reason_set(why, TIDE_OP_IN_PROGRESS, 0, "operation %llu is running (%s)",
 				(unsigned long long)plan->progress.op,
 				tide_op_state_name(plan->progress.state));
-		return tide_reason_hint(why, "Wait for its end, cancel it, or supersede it.");
+		tide_reason_hint(why, "Wait for its end, cancel it, or supersede it.");
+		return TIDE_OP_IN_PROGRESS;
 	}
 
 	int code = plan_check(plan, request, engine->min_bytes, why);

@@ -50,14 +50,16 @@ int plan_check(const struct plan *plan, const struct tide_request *request, uint
 				"a size of %llu bytes was asked for, the least is %llu",
 				(unsigned long long)target, (unsigned long long)min_bytes);
 		tide_reason_bytes(why, target, min_bytes);
-		return tide_reason_hint(why, "Ask for at least the minimum size.");
+		tide_reason_hint(why, "Ask for at least the minimum size.");
+		return TIDE_BELOW_MIN;
 	}
 	if (target > max_bytes) {
 		tide_reason_set(why, TIDE_ABOVE_MAX, 0,
 				"a size of %llu bytes was asked for, the most is %llu",
 				(unsigned long long)target, (unsigned long long)max_bytes);
 		tide_reason_bytes(why, target, max_bytes);
-		return tide_reason_hint(why, "The maximum size is set when the pool is created.");
+		tide_reason_hint(why, "The maximum size is set when the pool is created.");
+		return TIDE_ABOVE_MAX;
 	}
 
 	enum tide_direction direction = aim_at(plan, request).direction;
@@ -68,8 +70,8 @@ int plan_check(const struct plan *plan, const struct tide_request *request, uint
 				"the least acceptable size, %llu bytes, lies beyond the target of "
 				"%llu bytes",
 				(unsigned long long)accept, (unsigned long long)target);
-		return tide_reason_hint(why, "It has to lie between the present size and the "
-					     "target.");
+		tide_reason_hint(why, "It has to lie between the present size and the target.");
+		return TIDE_BAD_REQUEST;
 	}
 	return TIDE_OK;
 }

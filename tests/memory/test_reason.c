@@ -43,8 +43,9 @@ START_TEST(a_reason_replaces_the_one_before)
 	ck_assert_int_eq(why.sys_errno, ENOSPC);
 	ck_assert_uint_eq(why.want_bytes, 0);
 	ck_assert_str_eq(why.hint, "");
-	ck_assert_int_eq(tide_reason_bytes(&why, 5, 3), TIDE_SYSTEM_ERROR);
-	ck_assert_int_eq(tide_reason_hint(&why, "add %s", "disks"), TIDE_SYSTEM_ERROR);
+	tide_reason_bytes(&why, 5, 3);
+	tide_reason_hint(&why, "add %s", "disks");
+	ck_assert_int_eq(why.code, TIDE_SYSTEM_ERROR);
 	ck_assert_uint_eq(why.want_bytes, 5);
 	ck_assert_uint_eq(why.have_bytes, 3);
 	ck_assert_str_eq(why.hint, "add disks");
@@ -69,8 +70,8 @@ START_TEST(text_too_long_is_cut_and_nobody_to_tell_is_fine)
 	tide_reason_set(&why, TIDE_HOST_ERROR, 123456, "odd");
 	ck_assert_str_eq(why.message, "odd: unknown errno");
 	ck_assert_int_eq(tide_reason_set(NULL, TIDE_HOST_ERROR, EIO, "x"), TIDE_HOST_ERROR);
-	ck_assert_int_lt(tide_reason_bytes(NULL, 1, 1), 0);
-	ck_assert_int_lt(tide_reason_hint(NULL, "x"), 0);
+	tide_reason_bytes(NULL, 1, 1);
+	tide_reason_hint(NULL, "x");
 }
 END_TEST
 

@@ -120,7 +120,8 @@ static int sim_preflight(void *host, uint64_t bytes, struct tide_reason *why)
 	if (bytes <= sim->preflight_have)
 		return 0;
 	tide_reason_set(why, TIDE_HUGEPAGES_SHORT, 0, "the simulated machine has too little");
-	return tide_reason_bytes(why, bytes, sim->preflight_have);
+	tide_reason_bytes(why, bytes, sim->preflight_have);
+	return TIDE_HUGEPAGES_SHORT;
 }
 
 static int sim_commit(void *host, const uint32_t *chunks, uint32_t n, struct tide_reason *why)

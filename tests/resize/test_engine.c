@@ -2,39 +2,7 @@
 /*
  * tests/resize/test_engine.c - the engine against the simulated host: one test per promise.
  */
-#include "sim_host.c"
-
-#include <check.h>
-
-#include "resize/engine.h"
-
-#define ck_sim(sim) ck_assert_msg((sim)->broken[0] == '\0', "%s", (sim)->broken)
-
-static struct sim sim;
-
-static void teardown(void)
-{
-	ck_sim(&sim);
-	sim_close(&sim);
-}
-
-/* Nothing is half done, and the table says what the kernel says. */
-static void ck_settled(void)
-{
-	ck_assert_int_eq(engine_needs_repair(sim.engine), 0);
-	ck_assert_uint_eq(
-		(sim_count(&sim, TIDE_CHUNK_ACTIVE) + sim_count(&sim, TIDE_CHUNK_LINGERING)) *
-			(uint64_t)SIM_CHUNK,
-		sim_backed_bytes(&sim));
-}
-
-static enum tide_op_state resize(uint64_t chunks)
-{
-	struct tide_request request = sim_request(chunks);
-
-	ck_assert_int_eq(sim_submit(&sim, &request, 0), 0);
-	return sim_run(&sim);
-}
+#include "engine_fixture.h"
 
 START_TEST(grow_reaches_target)
 {
@@ -115,6 +83,29 @@ START_TEST(coldest_go_first)
 	for (uint32_t i = 0; i < 32; i++)
 		ck_assert_int_eq(state_of(&sim, i),
 				 i % 4 == 1 ? TIDE_CHUNK_ACTIVE : TIDE_CHUNK_RETIRED);
+}
+END_TEST
+
+START_TEST(those_that_go_are_taken_in_address_order)
+{
+	struct tide_request request = sim_request(64);
+	uint32_t fenced = 0, last = 0;
+
+	sim_open(&sim, 256, 256, 1);
+	ck_assert_int_eq(sim_submit(&sim, &request, 0), 0);
+	while (sim_count(&sim, TIDE_CHUNK_FENCED) + sim_count(&sim, TIDE_CHUNK_DRAINING) == 0)
+		ck_assert_int_eq(sim_step(&sim), 1);
+	for (uint32_t i = 0; i < 256; i++) {
+		if (sim.table->chunk[i].state == TIDE_CHUNK_ACTIVE)
+			continue;
+		fenced++;
+		last = i;
+	}
+	/* Three of four will go; the first to go are the first of them, not every n-th. */
+	ck_assert_uint_gt(fenced, 8);
+	ck_assert_uint_le(last, fenced * 4 / 3 + 1);
+	ck_assert_int_eq(sim_run(&sim), TIDE_OP_DONE);
+	ck_settled();
 }
 END_TEST
 
@@ -472,240 +463,6 @@ START_TEST(flush_rate_is_kept_and_used)
 }
 END_TEST
 
-START_TEST(cancel_at_every_step_of_a_grow)
-{
-	int running = 1;
-
-	for (uint32_t k = 0; running; k++) {
-		struct tide_request request = sim_request(64);
-
-		sim_open(&sim, 64, 16, k);
-		ck_assert_int_eq(sim_submit(&sim, &request, 0), 0);
-		for (uint32_t i = 0; i < k && running; i++)
-			running = sim_step(&sim);
-		tide_engine_cancel(sim.engine, TIDE_HOST_ERROR, "the server is shutting down");
-		(void)sim_run(&sim);
-
-		struct tide_progress p = sim_progress(&sim);
-
-		if (sim_count(&sim, TIDE_CHUNK_ACTIVE) == 64) {
-			ck_assert_int_eq(p.state, TIDE_OP_DONE);
-		} else {
-			ck_assert_int_eq(p.state, TIDE_OP_CANCELLED);
-			ck_assert_int_eq(p.reason.code, TIDE_HOST_ERROR);
-			ck_assert_str_eq(p.reason.message, "the server is shutting down");
-			ck_assert_uint_eq(sim_count(&sim, TIDE_CHUNK_ACTIVE), 16);
-		}
-		ck_assert_uint_eq(sim.n_ends, 1);
-		ck_settled();
-		teardown();
-	}
-	sim_open(&sim, 1, 1, 1);
-}
-END_TEST
-
-START_TEST(cancel_at_every_step_of_a_shrink)
-{
-	int running = 1;
-
-	for (uint32_t k = 0; running; k++) {
-		struct tide_request request = sim_request(16);
-
-		sim_open(&sim, 64, 64, k);
-		sim_fill(&sim, 30);
-		request.flush_bytes_per_s = 2000000; /* more steps */
-		ck_assert_int_eq(sim_submit(&sim, &request, 0), 0);
-		for (uint32_t i = 0; i < k && running; i++)
-			running = sim_step(&sim);
-
-		uint32_t released = sim.decommitted_chunks;
-
-		tide_engine_cancel(sim.engine, 0, NULL);
-		(void)sim_run(&sim);
-		if (sim_progress(&sim).state != TIDE_OP_DONE) {
-			ck_assert_int_eq(sim_progress(&sim).state, TIDE_OP_CANCELLED);
-			ck_assert_int_eq(sim_progress(&sim).reason.code, TIDE_CANCELLED);
-		}
-		ck_assert_uint_eq(sim.decommitted_chunks, released);
-		ck_assert_uint_eq(sim_count(&sim, TIDE_CHUNK_ACTIVE), 64 - released);
-		ck_assert_uint_eq(sim.n_ends, 1);
-		ck_settled();
-		teardown();
-	}
-	sim_open(&sim, 1, 1, 1);
-}
-END_TEST
-
-/* After k steps of a resize from one size the opposite is asked for. */
-static void oppose(uint32_t from, uint32_t to, uint32_t back)
-{
-	int running = 1;
-
-	for (uint32_t k = 0; running; k++) {
-		struct tide_request request = sim_request(to);
-
-		sim_open(&sim, 64, from, k);
-		sim_fill(&sim, 30);
-		ck_assert_int_eq(sim_submit(&sim, &request, 0), 0);
-		for (uint32_t i = 0; i < k && running; i++)
-			running = sim_step(&sim);
-		request = sim_request(back);
-		if (running)
-			ck_assert_int_eq(sim_submit(&sim, &request, 0), TIDE_OP_IN_PROGRESS);
-		ck_assert_int_eq(sim_submit(&sim, &request, 1), 0);
-		ck_assert_uint_eq(sim_progress(&sim).op, 2);
-		ck_assert_int_eq(sim_run(&sim), TIDE_OP_DONE);
-		ck_assert_uint_eq(sim.n_ends, 2);
-		ck_assert_uint_eq(sim_count(&sim, TIDE_CHUNK_ACTIVE), back);
-		ck_settled();
-		teardown();
-	}
-	sim_open(&sim, 1, 1, 1);
-}
-
-START_TEST(opposite_request_at_every_step)
-{
-	oppose(16, 64, 8);
-	sim_close(&sim);
-	oppose(64, 16, 64);
-}
-END_TEST
-
-START_TEST(superseded_says_by_what)
-{
-	struct tide_request request = sim_request(16);
-
-	sim_open(&sim, 64, 64, 1);
-	sim_fill(&sim, 0);
-	for (uint32_t i = 0; i < 64; i++)
-		sim_pin(&sim, i);
-	ck_assert_int_eq(sim_submit(&sim, &request, 0), 0);
-	for (int i = 0; i < 10; i++)
-		(void)sim_step(&sim);
-	request = sim_request(64);
-	ck_assert_int_eq(sim_submit(&sim, &request, 1), 0);
-	/* The second has nothing to do and is done at once; the pins did not matter. */
-	ck_assert_int_eq(sim_progress(&sim).state, TIDE_OP_DONE);
-	ck_assert_int_eq(sim_progress(&sim).direction, TIDE_DIRECTION_NONE);
-	ck_assert_uint_eq(sim.n_ends, 2);
-	ck_settled();
-}
-END_TEST
-
-/* Whoever pins all that is usable holds the undo of a grow up: it must end all the same. */
-START_TEST(undo_of_a_grow_is_bounded)
-{
-	struct tide_request request = sim_request(64);
-
-	sim_open(&sim, 64, 16, 1);
-	ck_assert_int_eq(sim_submit(&sim, &request, 0), 0);
-	for (int i = 0; i < 8; i++)
-		(void)sim_step(&sim);
-	ck_assert_uint_gt(sim_count(&sim, TIDE_CHUNK_ACTIVE), 16);
-	sim_fill(&sim, 0);
-	for (uint32_t i = 0; i < 64; i++)
-		sim_pin(&sim, i);
-
-	uint32_t grown = sim_count(&sim, TIDE_CHUNK_ACTIVE);
-	uint64_t before_ns = sim.now_ns;
-
-	tide_engine_cancel(sim.engine, 0, NULL);
-	ck_assert_int_eq(sim_run(&sim), TIDE_OP_PARTIAL);
-	ck_assert_int_eq(sim_progress(&sim).reason.code, TIDE_CANCELLED);
-	ck_assert_uint_eq(sim_count(&sim, TIDE_CHUNK_ACTIVE), grown);
-	ck_assert_uint_lt(sim.now_ns - before_ns, 2 * PLAN_UNDO_STALL_NS);
-	ck_settled();
-}
-END_TEST
-
-START_TEST(undo_of_a_grow_takes_any_chunk)
-{
-	struct tide_request request = sim_request(64);
-
-	sim_open(&sim, 64, 32, 1);
-	ck_assert_int_eq(sim_submit(&sim, &request, 0), 0);
-	for (int i = 0; i < 6; i++)
-		(void)sim_step(&sim);
-	sim_fill(&sim, 0);
-	/* Everything that came with this operation is pinned; what was there before is not. */
-	for (uint32_t i = 1; i < 64; i += 2)
-		sim_pin(&sim, i);
-	ck_assert_uint_gt(sim_count(&sim, TIDE_CHUNK_ACTIVE), 32);
-	tide_engine_cancel(sim.engine, 0, NULL);
-	ck_assert_int_eq(sim_run(&sim), TIDE_OP_CANCELLED);
-	ck_assert_uint_eq(sim_count(&sim, TIDE_CHUNK_ACTIVE), 32);
-	ck_settled();
-}
-END_TEST
-
-START_TEST(lingering_comes_back_without_commit)
-{
-	struct tide_request request = sim_request(16);
-
-	sim_open(&sim, 64, 64, 1);
-	sim_fill(&sim, 0);
-	request.linger_ns = UINT64_C(60000000000);
-	ck_assert_int_eq(sim_submit(&sim, &request, 0), 0);
-	ck_assert_int_eq(sim_run(&sim), TIDE_OP_DONE);
-	ck_assert_uint_eq(sim_count(&sim, TIDE_CHUNK_LINGERING), 48);
-	ck_assert_uint_eq(sim_progress(&sim).returned_bytes, 0);
-	ck_assert_uint_eq(sim_progress(&sim).committed_bytes, 64 * SIM_CHUNK);
-	ck_settled();
-	request.target_bytes = 64 * SIM_CHUNK;
-	sim.preflight_have = 0;
-	ck_assert_int_eq(sim_submit(&sim, &request, 0), 0);
-	ck_assert_int_eq(sim_run(&sim), TIDE_OP_DONE);
-	ck_assert_uint_eq(sim.calls[SIM_COMMIT], 0);
-	ck_assert_uint_eq(sim.calls[SIM_PREFLIGHT], 0);
-	ck_assert_uint_eq(sim_count(&sim, TIDE_CHUNK_ACTIVE), 64);
-	ck_settled();
-}
-END_TEST
-
-START_TEST(lingering_expires)
-{
-	struct tide_request request = sim_request(16);
-	uint64_t wait_ns;
-
-	sim_open(&sim, 64, 64, 1);
-	request.linger_ns = UINT64_C(1000000000);
-	ck_assert_int_eq(sim_submit(&sim, &request, 0), 0);
-	while (sim_step(&sim))
-		;
-	ck_assert_int_eq(tide_engine_step(sim.engine, &wait_ns), 0);
-	ck_assert_uint_gt(wait_ns, 0);
-	ck_assert_uint_le(wait_ns, request.linger_ns);
-	sim.now_ns += wait_ns - 1;
-	ck_assert_int_eq(tide_engine_step(sim.engine, &wait_ns), 0);
-	ck_assert_uint_eq(sim_count(&sim, TIDE_CHUNK_LINGERING), 48);
-	while (wait_ns != UINT64_MAX) {
-		sim.now_ns += wait_ns;
-		(void)tide_engine_step(sim.engine, &wait_ns);
-		sim_check(&sim);
-	}
-	ck_assert_uint_eq(sim_count(&sim, TIDE_CHUNK_LINGERING), 0);
-	ck_assert_uint_eq(sim_backed_bytes(&sim), 16 * SIM_CHUNK);
-	ck_assert_uint_eq(sim_progress(&sim).committed_bytes, 16 * SIM_CHUNK);
-	ck_settled();
-}
-END_TEST
-
-START_TEST(undo_lets_linger_what_lingered)
-{
-	struct tide_request request = sim_request(16);
-
-	sim_open(&sim, 64, 32, 1);
-	request.linger_ns = UINT64_C(60000000000);
-	ck_assert_int_eq(sim_submit(&sim, &request, 0), 0);
-	ck_assert_int_eq(sim_run(&sim), TIDE_OP_DONE);
-	sim.fail_at[SIM_COMMIT] = 2;
-	ck_assert_int_eq(resize(64), TIDE_OP_FAILED);
-	ck_assert_uint_eq(sim_count(&sim, TIDE_CHUNK_ACTIVE), 16);
-	ck_assert_uint_eq(sim_count(&sim, TIDE_CHUNK_LINGERING), 16);
-	ck_assert_uint_eq(sim_backed_bytes(&sim), 32 * SIM_CHUNK);
-}
-END_TEST
-
 START_TEST(readers_are_waited_for)
 {
 	struct tide_request request = sim_request(16);
@@ -1020,6 +777,18 @@ START_TEST(no_recovery_beside_an_operation)
 }
 END_TEST
 
+START_TEST(silence_is_not_success)
+{
+	sim_open(&sim, 64, 64, 1);
+	sim_fill(&sim, 100);
+	sim.page_ns = 2000000; /* a drain step gets to few of its chunks */
+	ck_assert_int_eq(resize(16), TIDE_OP_DONE);
+	ck_assert_uint_eq(sim_progress(&sim).written_pages, 48 * SIM_BUFFERS);
+	ck_assert_uint_gt(sim.calls[SIM_DRAIN], 10);
+	ck_settled();
+}
+END_TEST
+
 START_TEST(half_a_million_chunks)
 {
 	uint32_t n = 1u << 19;
@@ -1062,6 +831,7 @@ int main(void)
 	tcase_add_test(tc, grow_slices_follow_their_cost);
 	tcase_add_test(tc, grow_leaves_retired_spread);
 	tcase_add_test(tc, coldest_go_first);
+	tcase_add_test(tc, those_that_go_are_taken_in_address_order);
 	tcase_add_test(tc, preflight_denies);
 	tcase_add_test(tc, preflight_short_but_acceptable);
 	tcase_add_test(tc, commit_fails_at_every_slice);
@@ -1079,15 +849,6 @@ int main(void)
 	tcase_add_test(tc, growing_back_may_fail);
 	tcase_add_test(tc, dirty_backlog);
 	tcase_add_test(tc, flush_rate_is_kept_and_used);
-	tcase_add_test(tc, cancel_at_every_step_of_a_grow);
-	tcase_add_test(tc, cancel_at_every_step_of_a_shrink);
-	tcase_add_test(tc, opposite_request_at_every_step);
-	tcase_add_test(tc, superseded_says_by_what);
-	tcase_add_test(tc, undo_of_a_grow_is_bounded);
-	tcase_add_test(tc, undo_of_a_grow_takes_any_chunk);
-	tcase_add_test(tc, lingering_comes_back_without_commit);
-	tcase_add_test(tc, lingering_expires);
-	tcase_add_test(tc, undo_lets_linger_what_lingered);
 	tcase_add_test(tc, readers_are_waited_for);
 	tcase_add_test(tc, a_thousand_cycles);
 	tcase_add_test(tc, refused_requests_change_nothing);
@@ -1103,6 +864,7 @@ int main(void)
 	tcase_add_test(tc, deadline_that_has_passed_already);
 	tcase_add_test(tc, a_failure_without_a_reason_gets_one);
 	tcase_add_test(tc, no_recovery_beside_an_operation);
+	tcase_add_test(tc, silence_is_not_success);
 	tcase_add_test(tc, half_a_million_chunks);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
