@@ -231,9 +231,14 @@ lint: lint-format lint-tidy lint-cppcheck lint-scripts
 lint-format:
 	clang-format --dry-run -Werror $(sort $(lint_format))
 
+# $(1) = sources, $(2) = further options
+run_tidy = printf '%s\n' $(1) | xargs -r -P 2 -n 1 \
+	sh -c 'clang-tidy --quiet $(2) "$$0" -- $(lint_flags) 2>/dev/null'
+
+# A tool has one thread and may end its process.
 lint-tidy:
-	printf '%s\n' $(lint_sources) | xargs -P 2 -n 1 \
-		sh -c 'clang-tidy --quiet "$$0" -- $(lint_flags) 2>/dev/null'
+	$(call run_tidy,$(lib_sources))
+	$(call run_tidy,$(tool_sources),--checks=-concurrency-mt-unsafe)
 
 lint-cppcheck:
 	cppcheck --quiet -j 2 --std=c11 --enable=warning,performance,portability,style \

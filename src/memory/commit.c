@@ -291,7 +291,7 @@ int tide_region_commit(struct tide_region *region, const struct tide_range *rang
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.walk = tide_range_walk(ranges, n_ranges),
 	};
-	uint64_t before, reached, total;
+	uint64_t before = 0, reached = 0, total;
 	struct failure failure, undo;
 	int code;
 

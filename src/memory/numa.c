@@ -135,7 +135,7 @@ static int resolve(const struct tide_numa *numa, struct node_set *nodes, unsigne
 
 int tide_numa_check(const struct tide_numa *numa, struct tide_reason *why)
 {
-	struct node_set nodes;
+	struct node_set nodes = {{0}};
 	unsigned n_usable;
 
 	return resolve(numa, &nodes, &n_usable, why);
@@ -149,7 +149,7 @@ static int kernel_mode(const struct tide_numa *numa)
 int tide_numa_apply(const struct tide_numa *numa, void *address, uint64_t bytes,
 		    struct tide_reason *why)
 {
-	struct node_set nodes;
+	struct node_set nodes = {{0}};
 	unsigned n_usable;
 	int rc;
 
@@ -217,7 +217,7 @@ uint64_t tide_numa_left(const struct tide_numa *numa, const struct tide_machine 
 			enum tide_backing backing, uint64_t page_bytes)
 {
 	const struct tide_machine roots = tide_fact_roots(machine);
-	struct node_set nodes;
+	struct node_set nodes = {{0}};
 	unsigned n_usable;
 	uint64_t sum = 0;
 
@@ -256,7 +256,7 @@ static void set_print(const struct node_set *set, char *out, size_t out_size)
 int tide_numa_describe(const struct tide_numa *numa, char *out, size_t out_size,
 		       struct tide_reason *why)
 {
-	struct node_set nodes;
+	struct node_set nodes = {{0}};
 	char list[128];
 	unsigned n_usable;
 	int rc;

@@ -30,47 +30,69 @@ sub copy_table
 	return $folder;
 }
 
-# Nine tenths of the pool is filled; every fourth of those pages is updated in place.
+# Every fourth of the pages in the pool is updated in place.
 sub make_dirty
+{
+	my ($ground, $blocks) = @_;
+	my $stride = STRIDE;
+	$ground->{cluster}->query("SET $_ = off") for qw(enable_seqscan enable_bitmapscan);
+	$ground->{cluster}->query(
+		"UPDATE filler SET v = v + 1 WHERE id <= $blocks AND id % $stride = 0");
+	my ($pages, $dirty) = $ground->pages_in_pool;
+	return $dirty / $pages;
+}
+
+# Shrinks and grows again; what was written before is on disk first.
+sub shrink
 {
 	my ($ground) = @_;
 	my $cluster = $ground->{cluster};
-	my $blocks = int($ground->{ceiling_mb} * Ground::PAGES_PER_MB * 0.9);
-	$ground->fill($cluster->{session}, $blocks);
-	$cluster->query('SET enable_seqscan = off');
-	$cluster->query('SET enable_bitmapscan = off');
-	my $stride = STRIDE;
-	$cluster->query("UPDATE filler SET v = v + 1 WHERE id <= $blocks AND id % $stride = 0");
+	$cluster->run('sync', '-f', $cluster->{folder});
+	my $outcome = $ground->resize($ground->{small_mb});
+	$ground->resize($ground->{ceiling_mb});
+	return $outcome;
+}
+
+# In turn: a shrink with dirty pages, as many bare writes, and a shrink of the same pages, clean.
+sub measure
+{
+	my ($ground, $runs) = @_;
+	my $cluster = $ground->{cluster};
+	my $blocks = int($ground->{ceiling_mb} * Ground::PAGES_PER_MB * 0.97);
+	my $folder = copy_table($ground);
+	my %found;
+	for (1 .. $runs)
+	{
+		$ground->fill($cluster->{session}, $blocks);
+		push @{ $found{dirty_part} }, make_dirty($ground, $blocks);
+		my $dirty = shrink($ground);
+		push @{ $found{shrink_ms} }, $dirty->{wall_ms};
+		push @{ $found{$_} }, $dirty->{$_}
+		  for qw(elapsed_ms drain_ms release_ms evicted_pages written_pages);
+
+		$cluster->run('sync', '-f', $cluster->{folder});
+		push @{ $found{raw_write_ms} },
+		  $ground->raw_write($folder, $dirty->{written_pages}, STRIDE);
+
+		$ground->fill($cluster->{session}, $blocks);
+		push @{ $found{clean_shrink_ms} }, shrink($ground)->{wall_ms};
+	}
+	$cluster->run('rm', '-r', $folder);
+	return %found;
 }
 
 sub run
 {
 	my ($ground, $report) = @_;
-	my $cluster = $ground->{cluster};
-	my %found;
-
 	$ground->start_ours;
-	my $folder = copy_table($ground);
-	for (1 .. $ground->times(4, 2))
-	{
-		make_dirty($ground);
-		my ($pages, $dirty) = $ground->pages_in_pool;
-		push @{ $found{dirty_part} }, $dirty / $pages;
-		$cluster->run('sync', '-f', $cluster->{folder});
-		my $outcome = $ground->resize($ground->{small_mb});
-		push @{ $found{shrink_ms} }, $outcome->{wall_ms};
-		push @{ $found{$_} }, $outcome->{$_}
-		  for qw(elapsed_ms drain_ms release_ms evicted_pages written_pages);
-		$cluster->run('sync', '-f', $cluster->{folder});
-		push @{ $found{raw_write_ms} },
-		  $ground->raw_write($folder, $outcome->{written_pages}, STRIDE);
-		$ground->resize($ground->{ceiling_mb});
-	}
-	$cluster->run('rm', '-r', $folder);
+	my %found = measure($ground, $ground->times(4, 2));
 	my %median = map { $_ => Report::median(@{ $found{$_} }) } keys %found;
 	my $bytes = sprintf '%g -> %g GiB', $ground->{ceiling_mb} / 1024, $ground->{small_mb} / 1024;
+	my $both = $median{raw_write_ms} + $median{clean_shrink_ms};
 
-	$report->figures(%found, ratio => $median{shrink_ms} / $median{raw_write_ms});
+	$report->figures(%found,
+		ratio => $median{shrink_ms} / $median{raw_write_ms},
+		write_and_clean_shrink_ratio => $median{shrink_ms} / $both);
 	$report->requirement(
 		name     => 'ratio',
 		figure   => sprintf('shrink %s, %.0f %% dirty, idle', $bytes, 100 * $median{dirty_part}),
@@ -78,9 +100,9 @@ sub run
 		against  => sprintf('%.0f ms pwrite', $median{raw_write_ms}),
 		value    => $median{shrink_ms} / $median{raw_write_ms},
 		at_most  => 1.2);
-	$report->remark(
-		sprintf('  written: %.0f pages, evicted: %.0f', @median{qw(written_pages evicted_pages)}),
-		sprintf('%.0f ms drain', $median{drain_ms}));
+	$report->remark('  against pwrite and a clean shrink',
+		sprintf('%.0f ms', $median{shrink_ms}),
+		sprintf('%.0f ms both', $both), $median{shrink_ms} / $both);
 }
 
 1;

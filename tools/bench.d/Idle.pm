@@ -25,7 +25,7 @@ sub pgbench_tps
 {
 	my ($ground) = @_;
 	my $cluster = $ground->{cluster};
-	my @command = $cluster->pgbench('-n', '-S', '-c', CLIENTS, '-j', 2, '-T', $ground->times(8, 2));
+	my @command = $cluster->pgbench('-n', '-S', '-c', CLIENTS, '-j', 2, '-T', $ground->times(7, 2));
 	open my $fh, '-|', @command or die "pgbench: $!\n";
 	my ($tps) = join('', <$fh>) =~ /^tps = ([\d.]+)/m;
 	close $fh or die "pgbench failed\n";
@@ -37,7 +37,7 @@ sub run
 	my ($ground, $report) = @_;
 	my @servers = qw(plain_4kb ours_4kb ours_huge);
 	my %found;
-	for (1 .. $ground->times(5, 1))
+	for (1 .. $ground->times(4, 1))
 	{
 		for my $server (@servers)
 		{

@@ -37,7 +37,7 @@ sub run
 	my $limit = 150 * $mb / 3072;
 
 	$report->figures(%found, shrink_mib => $mb,
-		ns_per_evicted_page_ns => 1e6 * $median{drain_ms} / ($median{evicted_pages} || 1),
+		drain_per_evicted_page_ns => 1e6 * $median{drain_ms} / ($median{evicted_pages} || 1),
 		punch_ratio => $median{release_ms} / $median{raw_punch_ms});
 	$report->requirement(
 		name     => 'shrink_ms',

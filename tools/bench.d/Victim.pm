@@ -46,7 +46,7 @@ sub run
 	my $size_mb = $ground->{ceiling_mb} / 16;
 	my @order = @multiples;
 	my %found;
-	for (1 .. $ground->times(4, 1))
+	for (1 .. $ground->times(3, 1))
 	{
 		for my $multiple (@order)
 		{

@@ -6,8 +6,8 @@
  *
  * Writes BLOCKS blocks of 8 kB, every STRIDE-th of a relation that lies in FOLDER as the files
  * 0, 1, 2 ... of SEGMENT_BLOCKS blocks each, and prints the microseconds. The files exist and are
- * in the page cache, as those of a table that has just been read. Not synced: neither is what a
- * shrink writes.
+ * in the page cache, as those of a table that has just been read. Each block is written from memory
+ * of its own, as pages of a pool are. Not synced: neither is what a shrink writes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,9 +54,22 @@ static unsigned open_segments(const char *folder, int *fds)
 	return n;
 }
 
+static char *make_blocks(uint64_t blocks)
+{
+	uint64_t bytes = (blocks + 1) * BLOCK;
+	char *memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		fail("cannot map");
+	(void)madvise(memory, bytes, MADV_HUGEPAGE);
+	memset(memory, 'x', bytes);
+	return memory;
+}
+
 int main(int argc, char **argv)
 {
-	static char block[BLOCK];
+	const char *memory;
 	int fds[SEGMENTS_MAX];
 	uint64_t blocks, stride, segment_blocks, start;
 	unsigned n_segments;
@@ -72,15 +86,17 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	n_segments = open_segments(argv[1], fds);
-	memset(block, 'x', sizeof(block));
+	memory = make_blocks(blocks);
 
 	start = now_us();
 	for (uint64_t i = 0; i < blocks; i++) {
 		uint64_t at = i * stride;
 
-		if (at / segment_blocks >= n_segments)
-			break;
-		if (pwrite(fds[at / segment_blocks], block, BLOCK,
+		if (at / segment_blocks >= n_segments) {
+			fprintf(stderr, "raw_write: the files have fewer blocks\n");
+			return 1;
+		}
+		if (pwrite(fds[at / segment_blocks], memory + i * BLOCK, BLOCK,
 			   (off_t)(at % segment_blocks * BLOCK)) != BLOCK)
 			fail("cannot write");
 	}

@@ -5,7 +5,7 @@
 #   Suite::run(huge_pages => 'off' | 'on', size => 'random' | 'floor')
 #
 # random: a session resizes to random sizes between floor and ceiling as long as the suites run;
-# floor:  the pool is held at its floor.
+# floor:  the pool is held at its floor, which little look-ahead of read streams makes low.
 # Each test of the suites is one test here.
 #
 # TIDE_BASELINE=1 runs the suites on the same server without the extension: what fails there, fails
@@ -48,6 +48,8 @@ huge_pages = off
 max_connections = 50
 max_prepared_transactions = 20
 synchronize_seqscans = off
+effective_io_concurrency = 1
+maintenance_io_concurrency = 1
 log_statement = none
 CONF
 	$node->append_conf('postgresql.conf', <<"CONF") unless $baseline;
