@@ -235,6 +235,11 @@ give_up_write(MemoryContext context, ResourceOwner owner, struct tide_reason *wh
 	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, false, true);
 	ResourceOwnerRelease(owner, RESOURCE_RELEASE_LOCKS, false, true);
 	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, false, true);
+
+	/* an owner that has been released cannot be used again */
+	CurrentResourceOwner = NULL;
+	ResourceOwnerDelete(owner);
+	CurrentResourceOwner = ResourceOwnerCreate(NULL, "tidepool drain");
 	RESUME_INTERRUPTS();
 
 	(void) tide_reason_set(why, TIDE_HOST_ERROR, 0, "a dirty page could not be written: %s",

@@ -16,18 +16,30 @@ use Time::HiRes qw(sleep time);
 
 use constant MB => 1024 * 1024;
 
+# With reads that are combined from fewer blocks the floor of so many backends is lower.
+sub settings
+{
+	return "max_connections = 80\n"
+	  . ($ENV{TIDE_SERVER} >= 17 ? "io_combine_limit = '32kB'\n" : '');
+}
+
 sub new_node
 {
 	my (%want) = @_;
 	my $node = Tide::new_node(
-		name    => $want{name},
+		name => $want{name},
 		ceiling => '96MB',
-		size    => '48MB',
+		size => '48MB',
 		huge_pages => $want{huge_pages},
-		init    => { extra => ['--data-checksums'], %{ $want{init} // {} } },
-		conf    => "max_connections = 80\n" . ($want{conf} // ''));
+		init => { extra => ['--data-checksums'], %{ $want{init} // {} } },
+		conf => settings() . ($want{conf} // ''));
 	Tide::value($node, 'CREATE EXTENSION amcheck');
-	$node->command_ok([ 'pgbench', '-i', '-q', '-s', $want{scale} // 4, '-h', $node->host, '-p', $node->port, 'postgres' ],
+	$node->command_ok(
+		[
+			'pgbench', '-i', '-q', '-s',
+			$want{scale} // 4, '-h', $node->host, '-p',
+			$node->port, 'postgres'
+		],
 		'a bank is set up');
 	return $node;
 }
@@ -38,9 +50,17 @@ sub start
 	my ($node, $clients, $seconds, @more) = @_;
 	my $load = { out => '' };
 	$load->{run} = IPC::Run::start(
-		[ 'pgbench', '-n', '-c', $clients, '-j', 2, '-T', $seconds, @more,
-			'-h', $node->host, '-p', $node->port, 'postgres' ],
-		'<', \undef, '>', \$load->{out}, '2>', \$load->{out});
+		[
+			'pgbench', '-n', '-c', $clients, '-j', 2,
+			'-T', $seconds, @more, '-h', $node->host, '-p',
+			$node->port, 'postgres'
+		],
+		'<',
+		\undef,
+		'>',
+		\$load->{out},
+		'2>',
+		\$load->{out});
 	return $load;
 }
 
@@ -63,7 +83,8 @@ sub random_size
 {
 	my ($node) = @_;
 	my $status = $node->{tide_bounds} //= Tide::status($node);
-	return int(($status->{min_bytes} + rand($status->{max_bytes} - $status->{min_bytes})) / 1024) . 'kB';
+	return
+	  int(($status->{min_bytes} + rand($status->{max_bytes} - $status->{min_bytes})) / 1024) . 'kB';
 }
 
 sub balanced
@@ -71,7 +92,8 @@ sub balanced
 	my ($node, $name) = @_;
 	my $sums = Tide::value($node, <<'SQL');
 SELECT (SELECT sum(abalance) FROM pgbench_accounts), (SELECT sum(bbalance) FROM pgbench_branches),
-	(SELECT sum(tbalance) FROM pgbench_tellers), (SELECT COALESCE(sum(delta), 0) FROM pgbench_history)
+	(SELECT sum(tbalance) FROM pgbench_tellers),
+	(SELECT COALESCE(sum(delta), 0) FROM pgbench_history)
 SQL
 	my ($first, @others) = split /\|/, $sums;
 	is_deeply(\@others, [ ($first) x 3 ], "$name: the balances are equal");
@@ -80,7 +102,7 @@ SQL
 sub indexes_whole
 {
 	my ($node, $name) = @_;
-	is( $node->psql('postgres', <<'SQL'), 0, "$name: the indexes are whole");
+	is($node->psql('postgres', <<'SQL'), 0, "$name: the indexes are whole");
 SELECT bt_index_check(i.indexrelid, true)
   FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
  WHERE a.amname = 'btree' AND c.relpersistence = 'p' AND i.indisready AND i.indisvalid
@@ -90,7 +112,8 @@ SQL
 sub checksums_right
 {
 	my ($node, $name) = @_;
-	command_ok([ 'pg_checksums', '--check', '-D', $node->data_dir ], "$name: the checksums are right");
+	command_ok([ 'pg_checksums', '--check', '-D', $node->data_dir ],
+		"$name: the checksums are right");
 }
 
 1;

@@ -92,15 +92,19 @@ sub hold
 sub settle
 {
 	my ($node) = @_;
-	return Tide::until('nothing runs',
-		sub { Tide::value($node, 'SELECT state FROM tidepool.status WHERE worker_pid IS NOT NULL') eq 'idle' });
+	return Tide::until(
+		'nothing runs',
+		sub {
+			Tide::value($node, 'SELECT state FROM tidepool.status WHERE worker_pid IS NOT NULL') eq
+			  'idle';
+		});
 }
 
 sub last_operations
 {
 	my ($node, $count) = @_;
-	my $rows = Tide::value($node,
-		"SELECT state FROM tidepool.history ORDER BY operation DESC LIMIT $count");
+	my $rows =
+	  Tide::value($node, "SELECT state FROM tidepool.history ORDER BY operation DESC LIMIT $count");
 	return reverse split /\n/, $rows;
 }
 

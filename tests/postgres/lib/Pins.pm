@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: PostgreSQL
 #
-# Pages that are held: a session with one open cursor for each of them. A cursor that stands on a row
-# pins its page until it moves on or closes.
+# Pages that are held: a session with one open cursor for each of them. A cursor that stands on a
+# row pins its page until it moves on or closes.
 
 package Pins;
 
@@ -34,7 +34,9 @@ sub hold
 	$session->set_query_timer_restart;
 
 	my ($pid) = $session->query('SELECT pg_backend_pid()');
-	my $sql = join '', map { "DECLARE c$_ CURSOR FOR SELECT id FROM $table WHERE ctid = '($_,1)'; FETCH c$_;\n" } @blocks;
+	my $sql = join '',
+	  map { "DECLARE c$_ CURSOR FOR SELECT id FROM $table WHERE ctid = '($_,1)'; FETCH c$_;\n" }
+	  @blocks;
 	$session->query_safe("BEGIN;\n$sql");
 	return { session => $session, pid => $pid };
 }

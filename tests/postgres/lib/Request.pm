@@ -21,12 +21,16 @@ sub new
 	my $self = bless { in => '', out => '', err => '' }, $class;
 	my $prepare = $options{prepare} // 'SELECT 1';
 	my @command = (
-		$node->installed_command('psql'), '-XAtq', '-v', 'VERBOSITY=sqlstate',
+		$node->installed_command('psql'), '-XAtq',
+		'-v', 'VERBOSITY=sqlstate',
 		'-d', $node->connstr('postgres'),
-		'-c', 'SELECT pg_backend_pid()', '-c', $prepare, '-c', "SELECT row_to_json(r) FROM ($sql) r");
+		'-c', 'SELECT pg_backend_pid()',
+		'-c', $prepare,
+		'-c', "SELECT row_to_json(r) FROM ($sql) r");
 
-	$self->{run} = IPC::Run::start(\@command, '<', \$self->{in}, '>', \$self->{out}, '2>',
-		\$self->{err}, IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+	$self->{run} =
+	  IPC::Run::start(\@command, '<', \$self->{in}, '>', \$self->{out}, '2>', \$self->{err},
+		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
 	$self->{run}->pump until $self->{out} =~ /^(\d+)\n/ || !$self->{run}->pumpable;
 	($self->{backend}) = $self->{out} =~ /^(\d+)\n/;
 	return $self;

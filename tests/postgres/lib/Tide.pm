@@ -4,8 +4,8 @@
 #
 #   my $node = Tide::new_node(ceiling => '64MB', size => '32MB', conf => "...");
 #   my $outcome = Tide::resize($node, '16MB');          # { state => 'done', ... }
-#   my $request = Tide::ask($node, $sql);               # a statement in a psql of its own, see Request
-#   Tide::pause_at($node, 'drain');                     # wait until the worker is held there
+#   my $request = Tide::held_request($node, 'drain', Tide::resize_sql('16MB'));
+#                                                       # held at a pause point; see Request
 #   Tide::release($node);
 #   Whole::check($node, 'after ...');                   # see Whole
 
@@ -22,7 +22,7 @@ use Request;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-use constant MB       => 1024 * 1024;
+use constant MB => 1024 * 1024;
 use constant DEADLINE => 60;
 
 my $module = dirname(__FILE__) . '/../module';
@@ -66,7 +66,9 @@ sub settings
 	my $huge = $want{huge_pages} // 'off';
 	my $ceiling = $want{ceiling} // '64MB';
 
-	return <<"CONF" . ($ENV{TIDE_SERVER} >= 18 ? "autovacuum_worker_slots = 1\n" : '') . ($want{conf} // '');
+	my $slots = $ENV{TIDE_SERVER} >= 18 ? 'autovacuum_worker_slots = 1' : '';
+
+	return <<"CONF" . ($want{conf} // '');
 shared_preload_libraries = 'tidepool'
 shared_buffers = $ceiling
 huge_pages = off
@@ -74,6 +76,7 @@ tidepool.huge_pages = $huge
 $size
 max_connections = 20
 max_worker_processes = 4
+$slots
 autovacuum_max_workers = 1
 autovacuum = off
 effective_io_concurrency = 1
@@ -166,8 +169,10 @@ sub sqlstate
 	my ($node, $sql, %options) = @_;
 	my $user = $options{user} ? " user=$options{user}" : '';
 	my ($out, $err);
-	$node->psql('postgres', $sql,
-		stdout => \$out, stderr => \$err,
+	$node->psql(
+		'postgres', $sql,
+		stdout => \$out,
+		stderr => \$err,
 		connstr => $node->connstr('postgres') . $user,
 		extra_params => [ '-v', 'VERBOSITY=sqlstate' ]);
 	return $err =~ /(?:ERROR|FATAL): +(\w{5})/ ? $1 : $err;
@@ -262,8 +267,12 @@ sub huge_bytes
 	return 0 unless -d $folder;
 	my %pages = map { $_ => slurp_file("$folder/$_") + 0 }
 	  qw(free_hugepages resv_hugepages nr_overcommit_hugepages surplus_hugepages);
-	return 2 * MB * ($pages{free_hugepages} - $pages{resv_hugepages} +
-		  $pages{nr_overcommit_hugepages} - $pages{surplus_hugepages});
+	return 2 *
+	  MB *
+	  ($pages{free_hugepages} -
+		  $pages{resv_hugepages} +
+		  $pages{nr_overcommit_hugepages} -
+		  $pages{surplus_hugepages});
 }
 
 # Why a server with a pool of so many MB in huge pages cannot be tested now; undef when it can.

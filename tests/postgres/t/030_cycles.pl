@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: PostgreSQL
 #
-# A thousand random resizes: after each one the kernel backs exactly what is expected; after the last
-# one everything is as it was before the first.
+# A thousand random resizes: after each one the kernel backs exactly what is expected; after the
+# last one everything is as it was before the first.
 
 use strict;
 use warnings;
@@ -15,8 +15,8 @@ use Test::More;
 use Tide;
 use Whole;
 
-use constant MB      => 1024 * 1024;
-use constant CYCLES  => 1000;
+use constant MB => 1024 * 1024;
+use constant CYCLES => 1000;
 use constant CEILING => 96;
 
 my $seed = $ENV{TIDE_TEST_SEED} // time;
@@ -28,11 +28,13 @@ sub picture
 {
 	my ($node, $pid) = @_;
 	my $status = Tide::status($node);
-	delete @{$status}{qw(generation last_state last_code last_message returned_pool_bytes returned_os_bytes)};
+	delete @{$status}
+	  {qw(generation last_state last_code last_message returned_pool_bytes returned_os_bytes)};
 	return {
-		status   => $status,
-		buffers  => Tide::row($node, 'SELECT sum(parked) AS parked, sum(pinned) AS pinned FROM tidepool.chunks'),
-		backed   => Kernel::backed_bytes($pid),
+		status => $status,
+		buffers => Tide::row(
+			$node, 'SELECT sum(parked) AS parked, sum(pinned) AS pinned FROM tidepool.chunks'),
+		backed => Kernel::backed_bytes($pid),
 		mappings => Kernel::mappings($pid),
 	};
 }
@@ -43,10 +45,10 @@ sub next_size
 	my ($min, $max, $now) = @_;
 	my $kind = rand;
 	my $size =
-	    $kind < 0.7 ? $min + int rand($max - $min + 1)
+		$kind < 0.7 ? $min + int rand($max - $min + 1)
 	  : $kind < 0.8 ? $now + 8
 	  : $kind < 0.9 ? $now - 8
-	  :               $now + (rand() < 0.5 ? 2048 : -2048);
+	  : $now + (rand() < 0.5 ? 2048 : -2048);
 	return $size < $min ? $min : $size > $max ? $max : $size;
 }
 
@@ -62,7 +64,8 @@ sub expected
 sub run
 {
 	my ($huge) = @_;
-	my $node = Tide::new_node(name => "cycles_$huge", huge_pages => $huge, ceiling => CEILING . 'MB');
+	my $node =
+	  Tide::new_node(name => "cycles_$huge", huge_pages => $huge, ceiling => CEILING . 'MB');
 	my $session = Tide::session($node);
 	my $status = Tide::status($node);
 	my $pid = $status->{worker_pid};
@@ -86,7 +89,8 @@ sub run
 		push @wrong, "cycle $cycle: $state at ${wanted} kB, $backed kB backed, $now kB expected"
 		  if $state ne 'done' || $backed != $now;
 	}
-	is(join("\n", splice @wrong, 0, 5), '', 'after each of ' . CYCLES . ' resizes the kernel backs what it should');
+	is(join("\n", splice @wrong, 0, 5),
+		'', 'after each of ' . CYCLES . ' resizes the kernel backs what it should');
 	is_deeply(picture($node, $pid), $first, 'after the last everything is as before the first');
 	Whole::check($node, 'cycles');
 	Tide::forget_session($node);

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: PostgreSQL
 #
-# Pages that somebody holds: a shrink goes round their chunks; one that needs these chunks ends partial
-# at its deadline, names who may hold them, and succeeds when they are let go.
+# Pages that somebody holds: a shrink goes round their chunks; one that needs these chunks ends
+# partial at its deadline, names who may hold them, and succeeds when they are let go.
 
 use strict;
 use warnings;
@@ -26,7 +26,7 @@ my %block = Pins::blocks_by_chunk($node, 'held');
 my @tenth = grep { $_ % 10 == 5 } sort { $a <=> $b } keys %block;
 is(scalar @tenth, 4, 'there is a page to hold in every tenth chunk');
 my $pins = Pins::hold($node, 'held', @block{@tenth});
-is( Tide::value($node, "SELECT count(*) FROM tidepool.chunks WHERE pinned > 0"), 4,
+is(Tide::value($node, "SELECT count(*) FROM tidepool.chunks WHERE pinned > 0"), 4,
 	'and it is held');
 
 my $outcome = Tide::resize($node, '20MB', timeout => "'20s'");
@@ -34,9 +34,12 @@ is($outcome->{state}, 'done', 'a shrink to a quarter goes round them') or diag e
 is($outcome->{allocatable_bytes}, 20 * MB, 'to its size');
 is($outcome->{returned_bytes}, 60 * MB, 'three quarters are with the kernel');
 like($outcome->{elapsed}, qr/^00:00:0[0-4]/, 'at once');
-is( Tide::value($node, 'SELECT count(*) FROM tidepool.chunks WHERE state = \'active\' AND chunk IN ('
+is( Tide::value(
+		$node,
+		'SELECT count(*) FROM tidepool.chunks WHERE state = \'active\' AND chunk IN ('
 		  . join(',', @tenth) . ')'),
-	4, 'the chunks that are held stay');
+	4,
+	'the chunks that are held stay');
 Pins::release($pins);
 Whole::check($node, 'gone round');
 
@@ -49,7 +52,8 @@ is(scalar @many, 25, 'there is a page to hold in 25 chunks');
 $pins = Pins::hold($node, 'held', @block{@many});
 
 my $request = Tide::ask($node, Tide::resize_sql('20MB', timeout => "'3s'"));
-ok( Tide::until('the blockers are shown',
+ok( Tide::until(
+		'the blockers are shown',
 		sub { Tide::value($node, 'SELECT count(*) FROM tidepool.blockers') > 0 }),
 	'blockers are shown while it runs');
 my $held = Tide::row($node, q{SELECT * FROM tidepool.blockers WHERE relation = 'held' LIMIT 1});
@@ -66,10 +70,12 @@ cmp_ok($outcome->{blocked_chunks}, '>', 0, 'blocked chunks are counted');
 like($outcome->{elapsed}, qr/^00:00:0[34]/, 'at its deadline');
 is($outcome->{allocatable_bytes}, 50 * MB, 'what could be returned was returned');
 is($outcome->{committed_bytes}, 50 * MB, 'and no more');
-is(Tide::value($node, 'SELECT count(*) FROM tidepool.blockers'), 0, 'nobody blocks what does not run');
-is($pins->{session}->query_safe("FETCH BACKWARD c$block{$many[0]}; SELECT 1"), 1, 'the session goes on');
-is( Tide::value($node, 'SELECT count(*) FROM tidepool.chunks WHERE pinned > 0'), 24,
-	'the pages that are held are where they were');
+is(Tide::value($node, 'SELECT count(*) FROM tidepool.blockers'),
+	0, 'nobody blocks what does not run');
+is($pins->{session}->query_safe("FETCH BACKWARD c$block{$many[0]}; SELECT 1"),
+	1, 'the session goes on');
+is(Tide::value($node, 'SELECT count(*) FROM tidepool.chunks WHERE pinned > 0'),
+	24, 'the pages that are held are where they were');
 
 # All or nothing: the size that must be reached is out of reach, so it goes back.
 Tide::resize($node, '80MB');
@@ -84,7 +90,8 @@ Whole::check($node, 'deadline');
 $outcome = Tide::resize($node, '20MB', timeout => "'20s'");
 is($outcome->{state}, 'done', 'after the cursors are closed it succeeds');
 is($outcome->{allocatable_bytes}, 20 * MB, 'to its size');
-is(Tide::value($node, 'SELECT count(*), sum(id) FROM held'), (80 * 128) . '|' . (80 * 64 * (80 * 128 + 1)),
+is( Tide::value($node, 'SELECT count(*), sum(id) FROM held'),
+	(80 * 128) . '|' . (80 * 64 * (80 * 128 + 1)),
 	'every row is there');
 Whole::check($node, 'succeeded');
 $node->stop;

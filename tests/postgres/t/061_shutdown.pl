@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: PostgreSQL
 #
-# A server that is told to stop, in every mode and in every phase of a resize. It stops, what ran has
-# one outcome where there is time for one, and the next start has the size that is documented and a
-# whole pool.
+# A server that is told to stop, in every mode and in every phase of a resize. It stops, what ran
+# has one outcome where there is time for one, and the next start has the size that is documented
+# and a whole pool.
 
 use strict;
 use warnings;
@@ -19,8 +19,8 @@ use Whole;
 
 my $node = Phase::new_node();
 
-# Smart: the session that asked is waited for, and so is its resize. Fast: it is taken back. Immediate:
-# there is no time for anything.
+# Smart: the session that asked is waited for, and so is its resize. Fast: it is taken back.
+# Immediate: there is no time for anything.
 my %outcome = (smart => 'done|cancelled', fast => 'cancelled|done|partial', immediate => '');
 
 sub stop_in
@@ -49,7 +49,8 @@ sub stop_in
 
 	my $crash = -s $node->logfile;
 	$node->start;
-	is(Tide::status($node)->{allocatable_bytes}, Phase::from_bytes(), "$name: the size is tidepool.size");
+	is(Tide::status($node)->{allocatable_bytes},
+		Phase::from_bytes(), "$name: the size is tidepool.size");
 	is(Tide::value($node, 'SELECT count(*) FROM filled'), 40 * 128, "$name: the data are there");
 	Whole::check($node, $name, crashed_at => $crash);
 }

@@ -3,8 +3,8 @@
 #
 # Memory that cannot be had: at every call with which a grow obtains memory, by limits of control
 # groups (played), and, where few enough huge pages are left on this machine, by taking the rest of
-# them away while a grow is held. The old size stays, what was obtained on the way is given back, the
-# reason is right, and the server runs on.
+# them away while a grow is held. The old size stays, what was obtained on the way is given back,
+# the reason is right, and the server runs on.
 
 use strict;
 use warnings;
@@ -33,8 +33,8 @@ sub unchanged
 	my $status = Tide::status($node);
 	is($status->{allocatable_bytes}, $bytes, "$name: the old size stays");
 	is($status->{committed_bytes}, $bytes, "$name: everything is given back");
-	is(Kernel::backed_bytes($status->{worker_pid}) - $status->{metadata_bytes}, $bytes,
-		"$name: the kernel says so too");
+	is(Kernel::backed_bytes($status->{worker_pid}) - $status->{metadata_bytes},
+		$bytes, "$name: the kernel says so too");
 }
 
 # From the n-th call on there is no memory. 0 = there is.
@@ -52,9 +52,11 @@ sub shortage
 sub every_call
 {
 	my ($huge) = @_;
-	my ($errno, $code) = $huge eq 'on' ? (EFAULT, 'HUGEPAGES_SHORT') : (ENOMEM, 'NOT_ENOUGH_MEMORY');
+	my ($errno, $code) =
+	  $huge eq 'on' ? (EFAULT, 'HUGEPAGES_SHORT') : (ENOMEM, 'NOT_ENOUGH_MEMORY');
 	my $library = Tide::build('shortage');
-	my $node = Tide::new_node(name => "every_call_$huge", huge_pages => $huge, start => 0, size => '20MB');
+	my $node =
+	  Tide::new_node(name => "every_call_$huge", huge_pages => $huge, start => 0, size => '20MB');
 	{
 		local $ENV{LD_PRELOAD} = $library;
 		local $ENV{TIDE_SHORTAGE} = "$folder/shortage";
@@ -81,7 +83,8 @@ sub every_call
 	Tide::resize($node, '20MB');
 	shortage($nth - 1, $errno);
 	$outcome = Tide::resize($node, '64MB', min_acceptable => q{'22MB'});
-	is($outcome->{state}, 'partial', 'with a size that is acceptable it ends partial') or diag explain $outcome;
+	is($outcome->{state}, 'partial', 'with a size that is acceptable it ends partial')
+	  or diag explain $outcome;
 	is($outcome->{code}, $code, 'with the reason');
 	cmp_ok($outcome->{allocatable_bytes}, '>=', 22 * MB, 'and at least that size');
 	cmp_ok($outcome->{allocatable_bytes}, '<', 64 * MB, 'not the whole');
@@ -101,7 +104,6 @@ sub played_tree
 {
 	my ($name, %files) = @_;
 	my $root = "$folder/$name";
-	my $hugetlb = grep { /hugetlb/ } keys %files;
 
 	for my $line (split /\n/, slurp_file('/proc/self/cgroup'))
 	{
@@ -139,7 +141,9 @@ sub denied
 sub memory_limit
 {
 	my $group = played_tree('memory', 'memory.max' => 200 * MB, 'memory.current' => 190 * MB);
-	my $node = Tide::new_node(name => 'memory_limit', size => '20MB',
+	my $node = Tide::new_node(
+		name => 'memory_limit',
+		size => '20MB',
 		conf => "tidepool.cgroup_root = '$folder/memory'\n");
 	denied($node, 'memory limit', 'NOT_ENOUGH_MEMORY', 10);
 	my ($hint) = slurp_file($node->logfile) =~ /HINT: +(.*)/;
@@ -154,7 +158,8 @@ sub memory_limit
 	is(Tide::resize($node, '16MB')->{state}, 'done', 'also with a limit below use');
 	is(Tide::resize($node, '18MB')->{state}, 'denied', 'and growing is not');
 	limit($group, 'memory.max' => 200 * MB, 'memory.current' => 100 * MB);
-	is(Tide::resize($node, '50%')->{allocatable_bytes}, 64 * MB, 'a percentage is one of the limit');
+	is(Tide::resize($node, '50%')->{allocatable_bytes}, 64 * MB,
+		'a percentage is one of the limit');
 	Whole::check($node, 'memory limit');
 	$node->stop;
 }
@@ -162,17 +167,26 @@ sub memory_limit
 sub hugetlb_limit
 {
 	my $name = 'hugetlb';
-	my $group = played_tree($name, 'hugetlb.2MB.max' => 1024 * MB, 'hugetlb.2MB.current' => 24 * MB);
-	my $node = Tide::new_node(name => 'hugetlb_limit', size => '20MB', huge_pages => 'on',
+	my $group =
+	  played_tree($name, 'hugetlb.2MB.max' => 1024 * MB, 'hugetlb.2MB.current' => 24 * MB);
+	my $node = Tide::new_node(
+		name => 'hugetlb_limit',
+		size => '20MB',
+		huge_pages => 'on',
 		conf => "tidepool.cgroup_root = '$folder/$name'\n");
 
 	limit($group, 'hugetlb.2MB.max' => 30 * MB);
 	denied($node, 'hugetlb limit', 'HUGEPAGE_CGROUP_LIMIT', 6);
 	limit($group, 'hugetlb.2MB.max' => 0);
-	is(Tide::resize($node, '64MB')->{code}, 'HUGEPAGE_CGROUP_LIMIT', 'a limit of zero under a running server');
+	is(Tide::resize($node, '64MB')->{code},
+		'HUGEPAGE_CGROUP_LIMIT', 'a limit of zero under a running server');
 	is(Tide::resize($node, '16MB')->{state}, 'done', 'which can shrink');
 	is(Tide::resize($node, '20MB')->{state}, 'denied', 'and cannot grow');
-	limit($group, 'hugetlb.2MB.max' => 'max', 'hugetlb.2MB.rsvd.max' => 40 * MB, 'hugetlb.2MB.rsvd.current' => 30 * MB);
+	limit(
+		$group,
+		'hugetlb.2MB.max' => 'max',
+		'hugetlb.2MB.rsvd.max' => 40 * MB,
+		'hugetlb.2MB.rsvd.current' => 30 * MB);
 	is(Tide::resize($node, '64MB')->{code}, 'HUGEPAGE_CGROUP_LIMIT', 'a limit on reservations');
 	limit($group, 'hugetlb.2MB.rsvd.max' => 'max');
 	is(Tide::resize($node, '64MB')->{state}, 'done', 'without limits it passes');
@@ -225,7 +239,8 @@ SKIP:
 	skip $why, 1 if $why;
 	hugetlb_limit();
 	my $room = Tide::huge_bytes() / MB;
-	skip "$room MB of huge pages can be had on this machine, the test takes no more than " . EATEN_MB, 1
+	skip "$room MB of huge pages can be had on this machine, the test takes no more than "
+	  . EATEN_MB, 1
 	  if $room > EATEN_MB;
 	real_shortage();
 }

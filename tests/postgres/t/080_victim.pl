@@ -1,18 +1,19 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: PostgreSQL
 #
-# A buffer that a backend has taken as victim and not filled yet has a pin and no page: it looks like a
-# parked one. It must be neither parked nor given back.
+# A buffer that a backend has taken as victim and not filled yet has a pin and no page: it looks
+# like a parked one. It must be neither parked nor given back.
 #
-# How it is brought about: the pool is full of pages, one more chunk is published, so that the only free
-# buffers are in it. A session reads a page that is not in the pool, while another one holds the lock of
-# that page's part of the lookup table: the reader has taken a free buffer, pinned it, and waits to enter
-# the page. Cursors pin a page in every other chunk, so a shrink can only go for the chunk of the victim.
+# How it is brought about: the pool is full of pages, one more chunk is published, so that the only
+# free buffers are in it. A session reads a page that is not in the pool, while another one holds
+# the lock of that page's part of the lookup table: the reader has taken a free buffer, pinned it,
+# and waits to enter the page. Cursors pin a page in every other chunk, so a shrink can only go for
+# the chunk of the victim.
 #
-# What happens when the record of parked buffers is not consulted (park() in park.c returns DONE for any
-# pinned buffer without a tag): the shrink ends as done, the chunk is given back, and the reader fills
-# memory that is not the pool's any more: "the shrink does not succeed" fails, and after it every check
-# of the victim's chunk.
+# What happens when the record of parked buffers is not consulted (park() in park.c returns DONE for
+# any pinned buffer without a tag): the shrink ends as done, the chunk is given back, and the reader
+# fills memory that is not the pool's any more: "the shrink does not succeed" fails, and after it
+# every check of the victim's chunk.
 
 use strict;
 use warnings;
@@ -35,7 +36,11 @@ sub prepare
 {
 	my ($node) = @_;
 	Tide::fill($node, 'filler', 40);
-	Tide::value($node, q{CREATE TABLE wanted AS SELECT i AS id, repeat('y', 1000) AS filler FROM generate_series(1, 400) i});
+	Tide::value(
+		$node,
+		q{CREATE TABLE wanted AS
+			SELECT i AS id, repeat('y', 1000) AS filler FROM generate_series(1, 400) i}
+	);
 	Tide::value($node, 'VACUUM FREEZE wanted');
 	Tide::value($node, 'CHECKPOINT');
 }
@@ -59,17 +64,10 @@ sub one_free_chunk
 	}
 	is(scalar keys %warm, 17, 'there is a page to pin in every chunk');
 	my $pins = Pins::hold($node, 'filler', values %warm);
-	is(Tide::value($node, 'SELECT count(*) FROM tidepool.chunks WHERE pinned > 0'), 17, 'and it is pinned');
+	is(Tide::value($node, 'SELECT count(*) FROM tidepool.chunks WHERE pinned > 0'),
+		17, 'and it is pinned');
 	is(Tide::resize($node, '36MB')->{state}, 'done', 'one chunk more');
 	return $pins;
-}
-
-sub chunk_of_victim
-{
-	my ($node) = @_;
-	my $rows = Tide::value($node, q{SELECT string_agg(chunk::text, ',') FROM tidepool.chunks
-		WHERE state = 'active' AND pinned > 0 AND valid < 17 AND usage_sum < 100});
-	return $rows;
 }
 
 # A reader of a page that waits with its victim in hand.
@@ -85,9 +83,13 @@ sub victim
 	$holder->{run}->pump until $holder->{stderr} =~ /partition held/;
 	$reader->{stdin} .= "SELECT id, length(filler) FROM wanted WHERE ctid = '($block,1)';\n";
 	$reader->{run}->pump_nb;
-	ok( Tide::until('the reader waits for the lookup table',
-			sub { $reader->{run}->pump_nb; Tide::value($node, "SELECT count(*) FROM pg_stat_activity WHERE pid = $pid"
-				  . q{ AND wait_event_type = 'LWLock' AND wait_event ~ '^[Bb]uffer_?[Mm]apping$'}) == 1 }),
+	my $waits = <<"SQL";
+SELECT count(*) FROM pg_stat_activity
+ WHERE pid = $pid AND wait_event_type = 'LWLock' AND wait_event ~ '^[Bb]uffer_?[Mm]apping\$'
+SQL
+	ok( Tide::until(
+			'the reader waits for the lookup table',
+			sub { $reader->{run}->pump_nb; Tide::value($node, $waits) == 1 }),
 		'the reader has a victim and waits');
 	return { holder => $holder, reader => $reader, file => $file };
 }
@@ -109,16 +111,18 @@ sub taken_before
 	my $reader;
 	my $pins = one_free_chunk($node, \$reader);
 	my $victim = victim($node, $reader, 3);
-	my $facts = Tide::row($node, q{SELECT chunk, pinned, parked FROM tidepool.chunks
+	my $facts = Tide::row(
+		$node, q{SELECT chunk, pinned, parked FROM tidepool.chunks
 		WHERE state = 'active' AND pinned > 0 AND valid < pinned + 200 ORDER BY valid LIMIT 1});
 	is($facts->{pinned}, 1, "$method: the victim is in the new chunk");
 
 	my $outcome = Tide::resize($node, '34MB', timeout => "'700ms'");
-	is($outcome->{state}, 'partial', "$method: the shrink does not succeed") or diag explain $outcome;
+	is($outcome->{state}, 'partial', "$method: the shrink does not succeed")
+	  or diag explain $outcome;
 	is($outcome->{code}, 'PINNED_BUFFERS', "$method: because of the victim");
 	is($outcome->{committed_bytes}, 36 * MB, "$method: nothing is given back");
-	is(Tide::value($node, "SELECT state FROM tidepool.chunks WHERE chunk = $facts->{chunk}"), 'active',
-		"$method: its chunk is in use");
+	is(Tide::value($node, "SELECT state FROM tidepool.chunks WHERE chunk = $facts->{chunk}"),
+		'active', "$method: its chunk is in use");
 	go_on($node, $victim, 3, "$method, victim taken before");
 	$reader->quit;
 	Pins::release($pins);
@@ -135,7 +139,8 @@ sub taken_meanwhile
 	my $victim = victim($node, $reader, 5);
 
 	Tide::release($node);
-	ok( Tide::until('the shrink finds it in its way',
+	ok( Tide::until(
+			'the shrink finds it in its way',
 			sub { Tide::value($node, 'SELECT blocked_chunks FROM tidepool.progress') =~ /^[1-9]/ }),
 		"$method: the shrink waits for the victim");
 	is(Tide::status($node)->{committed_bytes}, 36 * MB, "$method: nothing is given back");
@@ -143,35 +148,40 @@ sub taken_meanwhile
 	my $outcome = $request->row;
 	is($outcome->{state}, 'done', "$method: then it succeeds") or diag explain $outcome;
 	is($outcome->{committed_bytes}, 34 * MB, "$method: and gives the chunk back");
-	is($reader->query(q{SELECT id, length(filler) FROM wanted WHERE ctid = '(5,1)'}), '36|1000',
-		"$method: the page is read right again");
+	is($reader->query(q{SELECT id, length(filler) FROM wanted WHERE ctid = '(5,1)'}),
+		'36|1000', "$method: the page is read right again");
 	$reader->quit;
 	Pins::release($pins);
 	Whole::check($node, "$method: victim taken meanwhile");
 }
 
-# Asynchronous: the process that reads stands still; only a pin that no backend owns holds the buffer.
+# Asynchronous: the process that reads stands still; only a pin that no backend owns holds the
+# buffer.
 sub read_in_flight
 {
 	my ($node) = @_;
 	my $reader;
 	my $pins = one_free_chunk($node, \$reader);
-	my @workers = split /\n/, Tide::value($node, q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'io worker'});
+	my @workers = split /\n/,
+	  Tide::value($node, q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'io worker'});
 	cmp_ok(scalar @workers, '>', 0, 'there are I/O workers');
 
 	$reader->query_safe('SET maintenance_io_concurrency = 8');
 	kill 'STOP', @workers;
 	$reader->{stdin} .= "SELECT pg_prewarm('wanted', 'buffer', 'main', 20, 40);\n";
 	$reader->{run}->pump_nb;
-	ok( Tide::until('a read is in flight',
+	ok( Tide::until(
+			'a read is in flight',
 			sub { Tide::value($node, 'SELECT count(*) FROM pg_aios') > 0 }),
 		'a read is in flight');
 	my $outcome = Tide::resize($node, '34MB', timeout => "'700ms'");
-	is($outcome->{state}, 'partial', 'read in flight: the shrink does not succeed') or diag explain $outcome;
+	is($outcome->{state}, 'partial', 'read in flight: the shrink does not succeed')
+	  or diag explain $outcome;
 	is($outcome->{committed_bytes}, 36 * MB, 'read in flight: nothing is given back');
 	kill 'CONT', @workers;
 	is($reader->query('SELECT 1 WHERE false'), 21, 'read in flight: it is read');
-	is($reader->query('SELECT count(*), min(length(filler)) FROM wanted'), '400|1000', 'read in flight: and right');
+	is($reader->query('SELECT count(*), min(length(filler)) FROM wanted'),
+		'400|1000', 'read in flight: and right');
 	$reader->quit;
 	Pins::release($pins);
 	Whole::check($node, 'read in flight');
@@ -180,8 +190,12 @@ sub read_in_flight
 sub run
 {
 	my ($method, $conf) = @_;
-	my $node = Tide::new_node(name => "victim_$method", ceiling => '40MB', size => '34MB',
-		conf => "bgwriter_lru_maxpages = 0\n$conf", start => 0);
+	my $node = Tide::new_node(
+		name => "victim_$method",
+		ceiling => '40MB',
+		size => '34MB',
+		conf => "bgwriter_lru_maxpages = 0\n$conf",
+		start => 0);
 	if (!$node->start(fail_ok => 1))
 	{
 		my ($why) = slurp_file($node->logfile) =~ /(?:FATAL|ERROR): +(.*)/;

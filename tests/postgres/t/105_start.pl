@@ -1,8 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: PostgreSQL
 #
-# Other ways to start the server's program with the library preloaded: they work, whatever the machine
-# has. And machines that are too small for the pool: the server works or says exactly why not.
+# Other ways to start the server's program with the library preloaded: they work, whatever the
+# machine has. And machines that are too small for the pool: the server works or says exactly why
+# not.
 
 use strict;
 use warnings;
@@ -39,7 +40,10 @@ sub single_user
 		'postgres', '--single', '-D', $data, 'postgres');
 	is($code, 0, 'single-user mode ends well') or diag($out);
 	like($out, qr/count = "1000"/, 'and works');
-	like($out, qr/ERROR:  tidepool does not manage the buffer pool of this server/, 'without resizing');
+	like(
+		$out,
+		qr/ERROR:  tidepool does not manage the buffer pool of this server/,
+		'without resizing');
 	$node->append_conf('postgresql.conf', "tidepool.huge_pages = off\n");
 	$node->start;
 	Whole::check($node, 'after single-user mode');
@@ -48,11 +52,15 @@ sub single_user
 sub print_settings
 {
 	$node->stop;
-	for my $setting ([ 'shared_buffers', qr/^8192$/m ], [ 'tidepool.size', qr/^32MB$/m ],
-		[ 'shared_memory_size', qr/^\d+$/m ], [ 'shared_memory_size_in_huge_pages', qr/^\d+$/m ])
+	for my $setting (
+		[ 'shared_buffers', qr/^8192$/m ],
+		[ 'tidepool.size', qr/^32MB$/m ],
+		[ 'shared_memory_size', qr/^\d+$/m ],
+		[ 'shared_memory_size_in_huge_pages', qr/^\d+$/m ])
 	{
 		my ($name, $expected) = @$setting;
-		my ($code, $out) = run_command_in('', 'postgres', '-C', $name, '-D', $data, '-c', 'tidepool.huge_pages=on');
+		my ($code, $out) =
+		  run_command_in('', 'postgres', '-C', $name, '-D', $data, '-c', 'tidepool.huge_pages=on');
 		is($code, 0, "postgres -C $name");
 		like($out, $expected, "postgres -C $name: answer");
 	}
@@ -65,11 +73,15 @@ sub initdb
 	my $share = PostgreSQL::Test::Utils::tempdir();
 	chomp(my $from = qx($ENV{TIDE_PG_CONFIG} --sharedir));
 	symlink $_, $share . '/' . s{.*/}{}r for grep { !/postgresql\.conf\.sample$/ } glob "$from/*";
-	append_to_file("$share/postgresql.conf.sample", slurp_file("$from/postgresql.conf.sample")
+	append_to_file("$share/postgresql.conf.sample",
+		slurp_file("$from/postgresql.conf.sample")
 		  . "shared_preload_libraries = 'tidepool'\ntidepool.huge_pages = on\n");
-	my ($code, $out) = run_command_in('', 'initdb', '-L', $share, '--no-sync', '-A', 'trust', '-D', "$share/data");
+	my ($code, $out) =
+	  run_command_in('', 'initdb', '-L', $share, '--no-sync', '-A', 'trust', '-D', "$share/data");
 	is($code, 0, 'initdb') or diag($out);
-	like(slurp_file("$share/data/postgresql.conf"), qr/^shared_preload_libraries = 'tidepool'/m,
+	like(
+		slurp_file("$share/data/postgresql.conf"),
+		qr/^shared_preload_libraries = 'tidepool'/m,
 		'with the library preloaded');
 }
 
@@ -78,10 +90,11 @@ sub upgrade_check
 	my $new = Tide::new_node(name => 'upgrade', start => 0);
 	my $bin = $node->config_data('--bindir');
 	$node->stop;
-	my ($code, $out) = do {
+	my ($code, $out) = do
+	{
 		local $ENV{PGHOST} = $node->host;
-		run_command_in('', 'pg_upgrade', '--check', '-b', $bin, '-B', $bin, '-d', $data, '-D', $new->data_dir,
-			'-s', $node->host, '-p', $node->port, '-P', $new->port);
+		run_command_in('', 'pg_upgrade', '--check', '-b', $bin, '-B', $bin, '-d', $data, '-D',
+			$new->data_dir, '-s', $node->host, '-p', $node->port, '-P', $new->port);
 	};
 	is($code, 0, 'pg_upgrade --check') or diag($out);
 	like($out, qr/Clusters are compatible/, 'finds nothing wrong');
@@ -95,7 +108,8 @@ sub address_limit
 	my ($kb) = @_;
 	$node->stop;
 	my $offset = -s $node->logfile;
-	my $start = sprintf 'ulimit -v %d && exec pg_ctl -w -D %s -l %s -o --cluster-name=start start', $kb, $data, $node->logfile;
+	my $start = sprintf 'ulimit -v %d && exec pg_ctl -w -D %s -l %s -o --cluster-name=start start',
+	  $kb, $data, $node->logfile;
 	my ($code) = run_command_in('', 'sh', '-c', $start);
 	return ($code, slurp_file($node->logfile, $offset));
 }
@@ -126,9 +140,12 @@ sub strict_overcommit
 	my $changed = 0;
 	if ($found != 2)
 	{
-		skip 'vm.overcommit_memory is not 2, and this run is not one that changes it (TIDE_TEST_LONG)', 1
+		skip
+		  'vm.overcommit_memory is not 2, and this run is not one that changes it (TIDE_TEST_LONG)',
+		  1
 		  unless Tide::long_run();
-		open my $fh, '>', $file or skip "vm.overcommit_memory is not 2, and only root can change it", 1;
+		open my $fh, '>', $file
+		  or skip "vm.overcommit_memory is not 2, and only root can change it", 1;
 		print $fh "2\n";
 		close $fh or skip "vm.overcommit_memory could not be changed: $!", 1;
 		$changed = 1;
@@ -150,7 +167,8 @@ sub strict_overcommit
 	}
 	else
 	{
-		like($log, qr/FATAL:.*\n.*overcommit/, 'under strict overcommit it says why it does not start');
+		like($log, qr/FATAL:.*\n.*overcommit/,
+			'under strict overcommit it says why it does not start');
 	}
 }
 
@@ -166,7 +184,8 @@ sub no_huge_pages
 	system_or_bail('mkdir', '-p', "$root/unified");
 	append_to_file("$root/unified/hugetlb.2MB.max", 8 * MB . "\n");
 	append_to_file("$root/unified/hugetlb.2MB.current", "0\n");
-	$node->append_conf('postgresql.conf', "tidepool.cgroup_root = '$root'\ntidepool.huge_pages = on\n");
+	$node->append_conf('postgresql.conf',
+		"tidepool.cgroup_root = '$root'\ntidepool.huge_pages = on\n");
 	$node->stop;
 	my $offset = -s $node->logfile;
 	my ($code) = run_command_in('', 'pg_ctl', '-w', '-D', $data, '-l', $node->logfile, 'start');
@@ -180,7 +199,8 @@ sub no_huge_pages
 	$offset = -s $node->logfile;
 	$node->start;
 	my $status = Tide::status($node);
-	is($status->{huge_pages_fell_back}, JSON::PP::true, 'huge_pages = try: it goes without, and shows it');
+	is($status->{huge_pages_fell_back},
+		JSON::PP::true, 'huge_pages = try: it goes without, and shows it');
 	like($status->{fallback_reason}, qr/leaves 8 ?Mi?B/, 'with the reason');
 	isnt($status->{backing}, 'hugetlb', 'the backing that it has');
 	my @logged = slurp_file($node->logfile, $offset) =~ /goes without explicit huge pages/g;

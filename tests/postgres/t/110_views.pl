@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: PostgreSQL
 #
-# What looks at the whole pool goes on looking while it is resized, and what sets and resets settings
-# does not change its size.
+# What looks at the whole pool goes on looking while it is resized, and what sets and resets
+# settings does not change its size.
 
 use strict;
 use warnings;
@@ -41,7 +41,8 @@ my @questions = (
 	q{SELECT sum(parked) BETWEEN 0 AND 96 * 128 FROM tidepool.chunks},
 	q{SELECT allocatable_bytes BETWEEN min_bytes AND max_bytes FROM tidepool.status},
 	q{SELECT committed_bytes BETWEEN min_bytes AND max_bytes FROM tidepool.status},
-	q{SELECT returned_pool_bytes + returned_os_bytes + committed_bytes = max_bytes FROM tidepool.status},
+	q{SELECT returned_pool_bytes + returned_os_bytes + committed_bytes = max_bytes
+		FROM tidepool.status},
 	q{SELECT count(*) <= 1 FROM tidepool.progress},
 	q{SELECT count(*) <= 100 FROM tidepool.history},
 	q{SELECT count(*) >= 0 FROM tidepool.blockers});
@@ -49,7 +50,8 @@ push @questions,
   q{SELECT buffers_used + buffers_unused = 96 * 128 FROM pg_buffercache_summary()},
   q{SELECT sum(buffers) = 96 * 128 FROM pg_buffercache_usage_counts()}
   if $ENV{TIDE_SERVER} >= 16;
-push @questions, q{SELECT count(*) >= 0 FROM pg_shmem_allocations_numa}, q{SELECT count(*) > 0 FROM pg_buffercache_numa}
+push @questions, q{SELECT count(*) >= 0 FROM pg_shmem_allocations_numa},
+  q{SELECT count(*) > 0 FROM pg_buffercache_numa}
   if $ENV{TIDE_SERVER} >= 18 && Tide::value($node, 'SELECT pg_numa_available()') eq 't';
 $node->safe_psql('postgres', 'ALTER EXTENSION pg_buffercache UPDATE');
 
@@ -57,8 +59,7 @@ sub start
 {
 	my ($sql) = @_;
 	my $self = { in => $sql, out => '' };
-	$self->{run} = IPC::Run::start(
-		[ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-f', '-' ],
+	$self->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-f', '-' ],
 		'<', \$self->{in}, '>', \$self->{out}, '2>', \$self->{out});
 	return $self;
 }
@@ -66,7 +67,8 @@ sub start
 sub sizes
 {
 	my ($count) = @_;
-	return join '', map { "SELECT state FROM tidepool.resize('" . (16 + int rand 81) . "MB');\n" } 1 .. $count;
+	return join '',
+	  map { "SELECT state FROM tidepool.resize('" . (16 + int rand 81) . "MB');\n" } 1 .. $count;
 }
 
 # Resizes without a break, and every question over and over.
@@ -88,7 +90,8 @@ sub look_while_it_moves
 		$resizes += () = $resizer->{out} =~ /^done$/mg;
 		$wrong{resize} = $1 if $resizer->{out} =~ /^((?!done|partial).+)$/m;
 	}
-	is_deeply(\%wrong, {}, 'every view gives the right answer while the pool moves') or diag explain \%wrong;
+	is_deeply(\%wrong, {}, 'every view gives the right answer while the pool moves')
+	  or diag explain \%wrong;
 	cmp_ok($resizes, '>=', 60, "while it was resized: $resizes times");
 	Whole::check($node, 'views');
 }
@@ -102,7 +105,11 @@ CREATE FUNCTION with_settings() RETURNS text LANGUAGE sql
 SQL
 	Tide::resize($node, '64MB');
 	my $operations = Tide::status($node)->{generation};
-	for my $sql ('RESET ALL', 'DISCARD ALL', 'RESET tidepool.size', 'SELECT with_settings()',
+	for my $sql (
+		'RESET ALL',
+		'DISCARD ALL',
+		'RESET tidepool.size',
+		'SELECT with_settings()',
 		q{SELECT set_config('tidepool.size', '20MB', false)},
 		q{SELECT set_config('tidepool.size', '20MB', true)},
 		q{SET LOCAL tidepool.size = '20MB'},

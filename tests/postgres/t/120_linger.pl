@@ -36,7 +36,8 @@ my $status = Tide::status($node);
 is_deeply(counts($status), [ 12, 20, 0 ], 'chunks by state');
 is($status->{committed_bytes}, 64 * MB, 'status: committed');
 is($status->{returned_pool_bytes} + $status->{returned_os_bytes}, 0, 'status: returned');
-is(Kernel::backed_bytes($status->{worker_pid}) - $status->{metadata_bytes}, 64 * MB, 'the kernel agrees');
+is(Kernel::backed_bytes($status->{worker_pid}) - $status->{metadata_bytes},
+	64 * MB, 'the kernel agrees');
 Whole::check($node, 'lingering');
 
 $outcome = Tide::resize($node, '44MB');
@@ -58,10 +59,11 @@ Whole::check($node, 'cancelled');
 Tide::resize($node, '64MB');
 Tide::value($node, q{ALTER SYSTEM SET tidepool.linger = '1s'});
 $node->reload;
-ok(Tide::until('the setting is known', sub { Tide::value($node, 'SHOW tidepool.linger') eq '1s' }), 'a shorter time');
+ok( Tide::until('the setting is known', sub { Tide::value($node, 'SHOW tidepool.linger') eq '1s' }),
+	'a shorter time');
 $outcome = Tide::resize($node, '24MB');
 is($outcome->{committed_bytes}, 64 * MB, 'it lingers');
-ok( Tide::until('the time is over', sub { Tide::status($node)->{committed_bytes} == 24 * MB }),
+ok(Tide::until('the time is over', sub { Tide::status($node)->{committed_bytes} == 24 * MB }),
 	'and goes when the time is over');
 is_deeply(counts(Tide::status($node)), [ 12, 0, 20 ], 'chunks by state');
 Whole::check($node, 'expired');
@@ -74,10 +76,11 @@ Tide::resize($node, '64MB');
 Tide::resize($node, '24MB');
 my $pid = Tide::status($node)->{worker_pid};
 Tide::value($node, "SELECT pg_terminate_backend($pid)");
-ok( Tide::until('there is a worker again',
+ok( Tide::until(
+		'there is a worker again',
 		sub { Tide::value($node, "SELECT worker_pid <> $pid FROM tidepool.status") eq 't' }),
 	'the worker comes back');
-ok( Tide::until('the time is over', sub { Tide::status($node)->{committed_bytes} == 24 * MB }),
+ok(Tide::until('the time is over', sub { Tide::status($node)->{committed_bytes} == 24 * MB }),
 	'what lingered goes all the same');
 Whole::check($node, 'a new worker');
 
@@ -86,7 +89,8 @@ Tide::value($node, q{ALTER SYSTEM SET tidepool.linger = 0});
 $node->reload;
 Tide::until('the setting is known', sub { Tide::value($node, 'SHOW tidepool.linger') eq '0' });
 Tide::resize($node, '64MB');
-is(Tide::resize($node, '24MB')->{committed_bytes}, 24 * MB, 'without it memory is returned at once');
+is(Tide::resize($node, '24MB')->{committed_bytes}, 24 * MB,
+	'without it memory is returned at once');
 Whole::check($node, 'off');
 $node->stop;
 
