@@ -32,7 +32,7 @@ sub new
 	die "the smallest bench needs 2 GB of available memory\n" if $available_mb < 2048;
 	for my $program (qw(raw_memory raw_write connect_latency))
 	{
-		die "$programs/$program is missing: make bench-programs\n" unless -x "$programs/$program";
+		die "$programs/$program is missing: make programs\n" unless -x "$programs/$program";
 	}
 	return $self;
 }

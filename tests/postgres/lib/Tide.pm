@@ -16,6 +16,7 @@ use warnings;
 
 use File::Basename qw(dirname);
 use JSON::PP;
+use List::Util qw(min);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Request;
@@ -260,6 +261,19 @@ CHECKPOINT;
 SQL
 }
 
+# What a real hugetlb limit of our control group (v2) leaves; undef where there is none.
+sub huge_limit_bytes
+{
+	my ($group) = slurp_file('/proc/self/cgroup') =~ /^0::(.*)$/m or return undef;
+	for my $folder (map { "$_$group" } '/sys/fs/cgroup', '/sys/fs/cgroup/unified')
+	{
+		next unless -e "$folder/hugetlb.2MB.max";
+		my $limit = slurp_file("$folder/hugetlb.2MB.max");
+		return $limit - slurp_file("$folder/hugetlb.2MB.current") if $limit =~ /^\d/;
+	}
+	return undef;
+}
+
 # Bytes that can be committed in huge pages of 2 MB, as far as one can see.
 sub huge_bytes
 {
@@ -267,12 +281,13 @@ sub huge_bytes
 	return 0 unless -d $folder;
 	my %pages = map { $_ => slurp_file("$folder/$_") + 0 }
 	  qw(free_hugepages resv_hugepages nr_overcommit_hugepages surplus_hugepages);
-	return 2 *
-	  MB *
+	my $bytes =
+	  2 * MB *
 	  ($pages{free_hugepages} -
 		  $pages{resv_hugepages} +
 		  $pages{nr_overcommit_hugepages} -
 		  $pages{surplus_hugepages});
+	return min($bytes, huge_limit_bytes() // $bytes);
 }
 
 # Why a server with a pool of so many MB in huge pages cannot be tested now; undef when it can.
