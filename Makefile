@@ -267,11 +267,13 @@ install: library install-extension
 deps:
 	tools/deps
 
-demo: all
+# The demonstration installs what is missing and builds by itself: nothing need be there before.
+demo:
 	tools/demo
 
+# BENCH = groups and options, for instance BENCH='--quick grow'
 bench: all
-	tools/bench
+	BUILD='$(BUILD)' tools/bench $(BENCH)
 
 .PHONY: clean
 clean:
@@ -288,7 +290,7 @@ help:
 	@echo '  check       tests, under 10 minutes'
 	@echo '  check-long  what check-all adds: sanitizers, PostgreSQL 18, its regression suites, the guest'
 	@echo '  check-all   check and check-long'
-	@echo '  bench       table of figures, JSON in build/bench/'
+	@echo '  bench       table of figures, JSON in build/bench/; BENCH="--quick grow" picks'
 	@echo '  lint        clang-format, clang-tidy, cppcheck, shellcheck; `format` rewrites the sources'
 	@echo '  clean       remove build/'
 	@echo 'Variables:'

@@ -27,8 +27,8 @@ sub prepare
 	$cluster->query("SET $_ = off") for qw(enable_hashjoin enable_mergejoin enable_material);
 }
 
-# Processor time of the session's backend so far. Nothing here waits for a disk, and what others do on
-# the machine counts less than in time that passes.
+# Processor time of the session's backend so far. Nothing here waits for a disk, and what others
+# do on the machine counts less than in time that passes.
 sub backend_ns
 {
 	my ($pid) = @_;

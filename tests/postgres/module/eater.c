@@ -30,7 +30,8 @@ main(int argc, char **argv)
 	while (ate < most && fallocate(fd, 0, ate, PAGE) == 0)
 		ate += PAGE;
 	if (ate == most || ate < leave ||
-		(leave > 0 && fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, ate - leave, leave) != 0))
+		(leave > 0 &&
+		 fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, ate - leave, leave) != 0))
 	{
 		printf("not all of them\n");
 		return 1;
