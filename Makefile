@@ -209,7 +209,7 @@ check-long: all
 	$(MAKE) --no-print-directory SANITIZE=$(sanitizers) test-programs
 	$(call prepare_server,15)
 	$(call prepare_server,18)
-	tests/run $(sanitized_programs) $(guest) $(server_tests:%=18:%) $(suites:%=18:%) \
+	TIDE_TEST_LONG=1 tests/run $(sanitized_programs) $(guest) $(server_tests:%=18:%) $(suites:%=18:%) \
 		$(suites:%=15:%)
 
 check-all:
