@@ -273,7 +273,7 @@ demo:
 
 # BENCH = groups and options, for instance BENCH='--quick grow'
 bench: all
-	BUILD='$(BUILD)' tools/bench $(BENCH)
+	BUILD='$(abspath $(BUILD))' tools/bench $(BENCH)
 
 .PHONY: clean
 clean:
