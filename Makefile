@@ -267,8 +267,10 @@ install: library install-extension
 deps:
 	tools/deps
 
-# The demonstration installs what is missing and builds by itself: nothing need be there before.
+# Nothing need be there before. The second make finds the packages that the first step installed.
 demo:
+	tools/deps
+	+$(MAKE) --no-print-directory all
 	tools/demo
 
 # BENCH = groups and options, for instance BENCH='--quick grow'
