@@ -39,6 +39,10 @@ enum tide_code {
 	TIDE_VERIFY_MISMATCH = -13, /* the kernel disagrees with the plan */
 	TIDE_HOST_ERROR = -14,	    /* the host could not carry out a step */
 	TIDE_SYSTEM_ERROR = -15,    /* a system call failed in a way no other code describes */
+	TIDE_IO_ERROR = -16,	    /* a page could not be read from storage or written to it */
+	TIDE_PAGE_CORRUPT = -17,    /* a page was read, and its checksum is wrong */
+	TIDE_POOL_EXHAUSTED = -18,  /* every buffer is in use by somebody */
+	TIDE_LIMIT_REACHED = -19,   /* a fixed maximum: sessions, fixed pages, deferred calls */
 };
 
 /**

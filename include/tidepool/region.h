@@ -143,6 +143,13 @@ TIDE_PUBLIC TIDE_CHECKED int tide_region_reserve(const struct tide_region_config
 TIDE_PUBLIC const struct tide_region_info *tide_region_info(const struct tide_region *region);
 
 /**
+ * tide_region_fd() - its file, to be passed to another process, which maps it by tide_region_config.fd
+ *
+ * Open until tide_region_release(); the caller does not close it.
+ */
+TIDE_PUBLIC int tide_region_fd(const struct tide_region *region);
+
+/**
  * tide_region_commit() - back ranges with memory, populated
  *
  * The ranges must not be committed yet and not overlap. All or nothing: on error every page that was

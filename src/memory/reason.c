@@ -30,6 +30,10 @@ static const struct code_fact code_facts[] = {
 	[-TIDE_VERIFY_MISMATCH] = {"VERIFY_MISMATCH", 1},
 	[-TIDE_HOST_ERROR] = {"HOST_ERROR", 0},
 	[-TIDE_SYSTEM_ERROR] = {"SYSTEM_ERROR", 0},
+	[-TIDE_IO_ERROR] = {"IO_ERROR", 1},
+	[-TIDE_PAGE_CORRUPT] = {"PAGE_CORRUPT", 0},
+	[-TIDE_POOL_EXHAUSTED] = {"POOL_EXHAUSTED", 1},
+	[-TIDE_LIMIT_REACHED] = {"LIMIT_REACHED", 1},
 };
 
 #define N_CODES ((int)(sizeof(code_facts) / sizeof(code_facts[0])))

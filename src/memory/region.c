@@ -210,6 +210,11 @@ const struct tide_region_info *tide_region_info(const struct tide_region *region
 	return &region->info;
 }
 
+int tide_region_fd(const struct tide_region *region)
+{
+	return region->fd;
+}
+
 uint64_t tide_region_room(const struct tide_region *region)
 {
 	struct statfs fs;

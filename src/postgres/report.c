@@ -26,6 +26,7 @@ TideReasonSqlstate(int code)
 		case TIDE_PINNED_BUFFERS:
 		case TIDE_DIRTY_BACKLOG:
 		case TIDE_OP_IN_PROGRESS:
+		case TIDE_POOL_EXHAUSTED:
 			return ERRCODE_OBJECT_IN_USE;
 		case TIDE_CANCELLED:
 		case TIDE_SUPERSEDED:
@@ -35,6 +36,12 @@ TideReasonSqlstate(int code)
 			return ERRCODE_INTERNAL_ERROR;
 		case TIDE_SYSTEM_ERROR:
 			return ERRCODE_SYSTEM_ERROR;
+		case TIDE_IO_ERROR:
+			return ERRCODE_IO_ERROR;
+		case TIDE_PAGE_CORRUPT:
+			return ERRCODE_DATA_CORRUPTED;
+		case TIDE_LIMIT_REACHED:
+			return ERRCODE_PROGRAM_LIMIT_EXCEEDED;
 	}
 	return ERRCODE_INTERNAL_ERROR;
 }

@@ -77,6 +77,7 @@ START_TEST(exhaustion_gives_back_what_was_got)
 		exhaust(region, ENOSPC);
 		tide_region_release(region);
 	}
+	prim_plan_clear();
 }
 END_TEST
 

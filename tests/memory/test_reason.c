@@ -7,12 +7,12 @@ START_TEST(every_code_has_its_word)
 	ck_assert_str_eq(tide_code_name(TIDE_OK), "OK");
 	ck_assert_str_eq(tide_code_name(TIDE_HUGEPAGES_SHORT), "HUGEPAGES_SHORT");
 	ck_assert_str_eq(tide_code_name(TIDE_SYSTEM_ERROR), "SYSTEM_ERROR");
-	for (int code = TIDE_OK; code >= TIDE_SYSTEM_ERROR; code--) {
+	for (int code = TIDE_OK; code >= TIDE_LIMIT_REACHED; code--) {
 		ck_assert_ptr_nonnull(tide_code_name(code));
 		ck_assert_str_ne(tide_code_name(code), "UNKNOWN");
 	}
 	ck_assert_str_eq(tide_code_name(1), "UNKNOWN");
-	ck_assert_str_eq(tide_code_name(TIDE_SYSTEM_ERROR - 1), "UNKNOWN");
+	ck_assert_str_eq(tide_code_name(TIDE_LIMIT_REACHED - 1), "UNKNOWN");
 	ck_assert_str_eq(tide_code_name(INT32_MIN), "UNKNOWN");
 }
 END_TEST
