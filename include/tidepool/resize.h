@@ -253,12 +253,18 @@ struct tide_progress {
  * @min_bytes: floor; a request below is TIDE_BELOW_MIN
  * @step_ns:   how long one step should take at most (slices adapt to it); 0 = 5 ms
  * @first_op:  number given to the first operation; so that numbers go on after a restart; 0 = 1
+ * @compact:   where the chunks in use lie. 1 = densely from chunk 0 on: growing takes the lowest
+ *             retired chunks, shrinking retires the highest first, whatever their heat. 0 = evenly
+ *             spread, coldest first. In both, chunks that linger come back before others, and chunks
+ *             with pinned buffers go last and are exchanged for others when the pins stay: so a pin
+ *             can leave a chunk in use above retired ones.
  */
 struct tide_engine_config {
 	struct tide_chunk_table *table;
 	uint64_t min_bytes;
 	uint64_t step_ns;
 	uint64_t first_op;
+	int compact;
 };
 
 struct tide_engine;

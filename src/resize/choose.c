@@ -2,9 +2,12 @@
 /*
  * resize/choose.c - which chunks to retire and which to activate.
  *
- * Victim searches walk over retired chunks. One long run of them is a stall, the same number spread
- * evenly is a constant factor: so whatever is equal otherwise is taken in bit-reversed order, of
- * which every prefix is spread over the whole table.
+ * Spread: where victim searches walk over retired chunks, one long run of them is a stall, the same
+ * number spread evenly is a constant factor. So whatever is equal otherwise is taken in bit-reversed
+ * order, of which every prefix is spread over the whole table.
+ *
+ * Compact: where everything that belongs to a pool is as long as its highest chunk in use, a hole
+ * costs and a run does not. So the lowest come into use first and the highest go first.
  */
 #include "resize/choose.h"
 
@@ -39,19 +42,25 @@ uint8_t choose_key(const struct tide_chunk_fact *fact)
 	return (uint8_t)(bucket | (fact->pinned > 0 ? CHOOSE_PINNED : 0));
 }
 
-uint32_t choose_coldest(const uint8_t *states, const uint8_t *keys, uint32_t n_chunks,
-			enum tide_chunk_state state, uint32_t *order)
+/* Where the chunks of each key begin in the order. Returns their number. */
+static uint32_t find_places(const uint8_t *states, const uint8_t *keys, uint32_t n_chunks,
+			    enum tide_chunk_state state, uint32_t place[CHOOSE_KEYS + 1])
 {
-	unsigned bits = bits_below(n_chunks);
-	uint32_t place[CHOOSE_KEYS + 1] = {0};
-
+	memset(place, 0, sizeof(place[0]) * (CHOOSE_KEYS + 1));
 	for (uint32_t i = 0; i < n_chunks; i++)
 		if (states[i] == state)
 			place[keys[i] + 1u]++;
 	for (uint32_t k = 1; k <= CHOOSE_KEYS; k++)
 		place[k] += place[k - 1];
+	return place[CHOOSE_KEYS];
+}
 
-	uint32_t found = place[CHOOSE_KEYS];
+uint32_t choose_coldest(const uint8_t *states, const uint8_t *keys, uint32_t n_chunks,
+			enum tide_chunk_state state, uint32_t *order)
+{
+	unsigned bits = bits_below(n_chunks);
+	uint32_t place[CHOOSE_KEYS + 1];
+	uint32_t found = find_places(states, keys, n_chunks, state, place);
 
 	for (uint64_t r = 0; r < UINT64_C(1) << bits; r++) {
 		uint32_t i = reverse_bits((uint32_t)r, bits);
@@ -60,6 +69,29 @@ uint32_t choose_coldest(const uint8_t *states, const uint8_t *keys, uint32_t n_c
 			order[place[keys[i]]++] = i;
 	}
 	return found;
+}
+
+uint32_t choose_highest(const uint8_t *states, const uint8_t *keys, uint32_t n_chunks,
+			enum tide_chunk_state state, uint32_t *order)
+{
+	uint32_t place[CHOOSE_KEYS + 1];
+	uint32_t found = find_places(states, keys, n_chunks, state, place);
+
+	for (uint32_t i = n_chunks; i-- > 0;)
+		if (states[i] == state)
+			order[place[keys[i]]++] = i;
+	return found;
+}
+
+uint32_t choose_lowest(const uint8_t *states, uint32_t n_chunks, enum tide_chunk_state state,
+		       uint32_t want, uint32_t *order)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < n_chunks && n < want; i++)
+		if (states[i] == state)
+			order[n++] = i;
+	return n;
 }
 
 /*

@@ -39,6 +39,14 @@ uint32_t choose_coldest(const uint8_t *states, const uint8_t *keys, uint32_t n_c
 uint32_t choose_spread(const uint8_t *states, uint32_t n_chunks, enum tide_chunk_state state,
 		       uint32_t want, uint32_t *order, uint32_t *scratch);
 
+/** choose_highest() - all chunks in @state, lowest key first, equal keys from the highest down */
+uint32_t choose_highest(const uint8_t *states, const uint8_t *keys, uint32_t n_chunks,
+			enum tide_chunk_state state, uint32_t *order);
+
+/** choose_lowest() - the @want lowest chunks in @state, ascending; fewer when there are fewer */
+uint32_t choose_lowest(const uint8_t *states, uint32_t n_chunks, enum tide_chunk_state state,
+		       uint32_t want, uint32_t *order);
+
 /** choose_sort() - ascending, in place, without memory of its own */
 void choose_sort(uint32_t *chunks, uint32_t n);
 

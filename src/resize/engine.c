@@ -19,6 +19,7 @@ static int plan_open(struct plan *plan, const struct tide_engine_config *config)
 	plan->n_chunks = n;
 	plan->chunk_bytes = config->table->chunk_bytes;
 	plan->step_ns = config->step_ns > 0 ? config->step_ns : STEP_NS_DEFAULT;
+	plan->compact = config->compact;
 	plan->states = calloc(n, sizeof(plan->states[0]));
 	plan->keys = calloc(n, sizeof(plan->keys[0]));
 	plan->order = calloc(n, sizeof(plan->order[0]));

@@ -13,20 +13,31 @@
 #include "resize/choose.h"
 #include "resize/slice.h"
 
+/* Append chunks in @state to the order until it has @need of them. */
+static void take(struct plan *plan, enum tide_chunk_state state, uint32_t need)
+{
+	uint32_t want = need - plan->order_n;
+	uint32_t *order = plan->order + plan->order_n;
+
+	/* A shrink has no use for the ring any more, nor has a grow yet: it serves as scratch. */
+	if (plan->compact)
+		plan->order_n += choose_lowest(plan->states, plan->n_chunks, state, want, order);
+	else
+		plan->order_n += choose_spread(plan->states, plan->n_chunks, state, want, order,
+					       plan->ring.chunks);
+}
+
 void grow_start(struct plan *plan, uint32_t goal)
 {
 	uint32_t need = goal - plan->counts[TIDE_CHUNK_ACTIVE];
 
 	assert(goal >= plan->counts[TIDE_CHUNK_ACTIVE]);
 	plan->goal = goal;
-	/* A shrink has no use for the ring any more, nor has a grow yet: it serves as scratch. */
 	ring_clear(&plan->ring);
-	plan->revive_n = choose_spread(plan->states, plan->n_chunks, TIDE_CHUNK_LINGERING, need,
-				       plan->order, plan->ring.chunks);
-	plan->order_n =
-		plan->revive_n + choose_spread(plan->states, plan->n_chunks, TIDE_CHUNK_RETIRED,
-					       need - plan->revive_n, plan->order + plan->revive_n,
-					       plan->ring.chunks);
+	plan->order_n = 0;
+	take(plan, TIDE_CHUNK_LINGERING, need);
+	plan->revive_n = plan->order_n;
+	take(plan, TIDE_CHUNK_RETIRED, need);
 	plan->order_next = 0;
 	plan->part_n = 0;
 	plan->slice = 1;
@@ -201,8 +212,7 @@ static void fill_ring(struct plan *plan)
 		if (plan->states[plan->order[i]] == TIDE_CHUNK_FENCED)
 			ring->chunks[ring->n++] = plan->order[i];
 	}
-	ring->n += choose_coldest(plan->states, plan->keys, plan->n_chunks, TIDE_CHUNK_ACTIVE,
-				  ring->chunks + ring->n);
+	ring->n += survey_order(plan, ring->chunks + ring->n);
 	ring->untried = ring->n;
 }
 

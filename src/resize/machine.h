@@ -29,6 +29,9 @@ int survey_next(struct plan *plan, uint64_t now_ns, struct plan_action *action);
 void survey_result(struct plan *plan, const struct plan_action *action,
 		   const struct plan_result *result);
 
+/* All active chunks in the order in which they go, by their keys. Returns their number. */
+uint32_t survey_order(const struct plan *plan, uint32_t *order);
+
 /* shrink.c; the ring holds the candidates */
 void shrink_start(struct plan *plan, uint32_t goal, uint64_t now_ns);
 int shrink_next(struct plan *plan, uint64_t now_ns, struct plan_action *action);

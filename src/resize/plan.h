@@ -149,6 +149,7 @@ struct plan {
 	uint32_t n_chunks;
 	uint64_t chunk_bytes;
 	uint64_t step_ns;
+	int compact;	 /* where chunks in use lie, see struct tide_engine_config */
 	uint8_t *states; /* view of the chunk table */
 	uint8_t *keys;	 /* rank of each chunk while candidates are ordered */
 	uint32_t *order; /* grow: chunks in the order in which they are taken */

@@ -124,6 +124,15 @@ static int sim_preflight(void *host, uint64_t bytes, struct tide_reason *why)
 	return TIDE_HUGEPAGES_SHORT;
 }
 
+/* Compact: no chunk is passed over that could have been taken instead. */
+static void check_lowest(struct sim *sim, const uint32_t *chunks, uint32_t n)
+{
+	for (uint32_t i = 0; n > 0 && i < chunks[n - 1]; i++)
+		if (state_of(sim, i) == TIDE_CHUNK_RETIRED)
+			broken(sim, "commit of chunk %u while chunk %u is retired", chunks[n - 1],
+			       i);
+}
+
 static int sim_commit(void *host, const uint32_t *chunks, uint32_t n, struct tide_reason *why)
 {
 	struct sim *sim = host;
@@ -131,6 +140,8 @@ static int sim_commit(void *host, const uint32_t *chunks, uint32_t n, struct tid
 	int64_t part = interrupted(sim, SIM_COMMIT, n, why, &code);
 
 	check_chunks(sim, "commit", chunks, n);
+	if (sim->config.compact)
+		check_lowest(sim, chunks, n);
 	for (uint32_t i = 0; i < n; i++) {
 		if (sim->backed[chunks[i]] || state_of(sim, chunks[i]) != TIDE_CHUNK_COMMITTING)
 			broken(sim, "commit of chunk %u in state %s", chunks[i],

@@ -142,6 +142,44 @@ START_TEST(wanting_more_than_there_is)
 }
 END_TEST
 
+START_TEST(highest_first_pinned_last)
+{
+	all_are(TIDE_CHUNK_ACTIVE);
+	for (uint32_t i = 0; i < N; i++) {
+		if (i % 5 == 0)
+			states[i] = TIDE_CHUNK_RETIRED;
+		keys[i] = i % 4 == 1 ? CHOOSE_PINNED : 0;
+	}
+
+	uint32_t n = choose_highest(states, keys, N, TIDE_CHUNK_ACTIVE, order);
+
+	ck_assert_uint_eq(n, N - (N + 4) / 5);
+	for (uint32_t i = 0; i < n; i++) {
+		ck_assert_int_eq(states[order[i]], TIDE_CHUNK_ACTIVE);
+		if (i == 0)
+			continue;
+		ck_assert_uint_le(keys[order[i - 1]], keys[order[i]]);
+		if (keys[order[i - 1]] == keys[order[i]])
+			ck_assert_uint_gt(order[i - 1], order[i]);
+	}
+	ck_assert_uint_eq(choose_highest(states, keys, N, TIDE_CHUNK_FENCED, order), 0);
+}
+END_TEST
+
+START_TEST(lowest_ascending)
+{
+	all_are(TIDE_CHUNK_ACTIVE);
+	for (uint32_t i = 3; i < N; i += 5)
+		states[i] = TIDE_CHUNK_RETIRED;
+	ck_assert_uint_eq(choose_lowest(states, N, TIDE_CHUNK_RETIRED, 7, order), 7);
+	for (uint32_t i = 0; i < 7; i++)
+		ck_assert_uint_eq(order[i], 3 + 5 * i);
+	ck_assert_uint_eq(choose_lowest(states, N, TIDE_CHUNK_RETIRED, N, order), (N - 3 + 4) / 5);
+	ck_assert_uint_eq(choose_lowest(states, N, TIDE_CHUNK_RETIRED, 0, order), 0);
+	ck_assert_uint_eq(choose_lowest(states, N, TIDE_CHUNK_FENCED, 7, order), 0);
+}
+END_TEST
+
 START_TEST(sorts)
 {
 	for (uint32_t n = 0; n < 100; n++) {
@@ -168,6 +206,8 @@ int main(void)
 	tcase_add_test(tc, what_is_left_retired_stays_spread);
 	tcase_add_test(tc, a_long_run_is_broken_up);
 	tcase_add_test(tc, wanting_more_than_there_is);
+	tcase_add_test(tc, highest_first_pinned_last);
+	tcase_add_test(tc, lowest_ascending);
 	tcase_add_test(tc, sorts);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);
