@@ -57,6 +57,7 @@ static int take(struct tide_session *session, uint32_t buffer, uint64_t mark, ui
 		session_unclaim(session, *place);
 		return 0;
 	}
+	session_see_all(session);
 	if (!(state & STATE_HINT))
 		buffer_uncount_free(pool, buffer);
 	return 1;

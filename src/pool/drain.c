@@ -125,6 +125,22 @@ static void write_cold(struct tide_resizer *resizer, struct part *part, uint64_t
 	part->again |= n_written > 0;
 }
 
+/* Pages that are worth more than the cut. */
+static uint32_t count_kept(const struct tide_resizer *resizer, const struct claims *claims)
+{
+	const struct tide_pool *pool = resizer->session->pool;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < claims->n; i++) {
+		const struct descriptor *d = &pool->descriptors[claims->buffer[i]];
+		const struct replace_page page = descriptor_worth(d);
+
+		n += !(descriptor_state(d) & STATE_TORN) &&
+		     (int)replace_worth(&page) > resizer->cut;
+	}
+	return n;
+}
+
 static void drain_part(struct tide_resizer *resizer, struct part *part, uint32_t first, uint32_t n,
 		       uint64_t *write_bytes, struct drained *out, struct tide_reason *why)
 {
@@ -132,7 +148,7 @@ static void drain_part(struct tide_resizer *resizer, struct part *part, uint32_t
 	int may_move;
 
 	*part = (struct part){0};
-	stock_fill(resizer, write_bytes);
+	stock_fill(resizer);
 	/* The chunk is on its way out by our own hand: its descriptors stay while we look. */
 	for (uint32_t i = 0; i < n; i++)
 		look(resizer, part, first + i);
@@ -140,6 +156,8 @@ static void drain_part(struct tide_resizer *resizer, struct part *part, uint32_t
 	part->left += pinned;
 	part->pinned += pinned;
 	may_move = relocate_allowed(resizer);
+	if (may_move)
+		stock_make(resizer, count_kept(resizer, &part->claims), write_bytes);
 	for (uint32_t i = 0; i < part->claims.n; i++)
 		decide(resizer, part, i, may_move, out);
 	if (part->n_cold > 0)

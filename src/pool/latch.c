@@ -214,6 +214,7 @@ static enum latch_outcome take_write(struct tide_session *session, uint32_t b,
 		*state = latch_release(session->pool, b, 0, STATE_X);
 	}
 	pool_pause(POOL_PAUSE_LATCHED);
+	session_see_all(session);
 	return LATCH_TAKEN;
 }
 

@@ -162,12 +162,17 @@ static int lay_out(struct tide_pool *pool, const struct tide_pool_config *config
 {
 	const struct tide_range control = {.offset = 0, .bytes = layout->control_bytes};
 	struct shared *shared = tide_region_info(pool->beside)->base;
+	struct stat status;
 	int rc, code = tide_region_commit(pool->beside, &control, 1, why);
 
 	if (code != TIDE_OK)
 		return code;
 	shared->version = SHARED_VERSION;
 	shared->bytes = layout->beside_bytes;
+	if (fstat(tide_region_fd(pool->pages), &status) != 0)
+		return tide_reason_set(why, TIDE_SYSTEM_ERROR, errno, "fstat of the pages failed");
+	shared->pages_device = status.st_dev;
+	shared->pages_file = status.st_ino;
 	shared->layout = *layout;
 	locate(pool);
 	shared->min_bytes = config->min_bytes ? config->min_bytes : layout->chunk_bytes;
@@ -278,6 +283,20 @@ static int map(int fd, struct tide_region **out, struct tide_reason *why)
 	return tide_region_reserve(&region, 0, out, why);
 }
 
+/* Every region's file has a round size: only its number tells whether it is the one. */
+static int check_pages(const struct tide_pool *pool, struct tide_reason *why)
+{
+	const struct shared *shared = tide_region_info(pool->beside)->base;
+	struct stat status;
+
+	if (fstat(tide_region_fd(pool->pages), &status) != 0)
+		return tide_reason_set(why, TIDE_SYSTEM_ERROR, errno, "fstat of the pages failed");
+	if (status.st_dev == shared->pages_device && status.st_ino == shared->pages_file)
+		return TIDE_OK;
+	return tide_reason_set(why, TIDE_BAD_REQUEST, 0,
+			       "the second file given does not hold the pages of this pool");
+}
+
 /* A file that is no pool is looked at only where it has memory: a hole would get some by being read. */
 static int check_pool(const struct tide_pool *pool, struct tide_reason *why)
 {
@@ -299,7 +318,7 @@ static int check_pool(const struct tide_pool *pool, struct tide_reason *why)
 		return tide_reason_set(why, TIDE_BAD_REQUEST, 0,
 				       "the files given are shorter than the pool says: they do "
 				       "not belong together");
-	return TIDE_OK;
+	return check_pages(pool, why);
 }
 
 int tide_pool_attach(const int fds[2], const struct tide_storage *storage,

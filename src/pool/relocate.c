@@ -121,14 +121,13 @@ static void write_cold(struct tide_resizer *resizer, const uint32_t *dirty, uint
 	tide_reader_leave(&session->reader);
 }
 
-/* Pages worth less than what has to move, in chunks that stay: one turn of the hand at most. */
-static void stock_from_cold(struct tide_resizer *resizer, uint64_t *write_bytes)
+/* Pages worth no more than the cut, in chunks that stay: one turn of the hand at most. */
+static void stock_from_cold(struct tide_resizer *resizer, uint32_t room, uint64_t *write_bytes)
 {
 	struct tide_session *session = resizer->session;
 	const uint32_t reach =
 		atomic_load_explicit(&session->pool->shared->n_reach, memory_order_relaxed);
 	struct claims claims = {0};
-	const uint32_t room = STOCK_MAX - resizer->stock.n;
 	uint32_t dirty[SPAN];
 
 	for (uint64_t examined = 0; examined <= reach && claims.n < room; examined += SPAN) {
@@ -145,16 +144,24 @@ static void stock_from_cold(struct tide_resizer *resizer, uint64_t *write_bytes)
 	stock_evicted(resizer, &claims);
 }
 
-void stock_fill(struct tide_resizer *resizer, uint64_t *write_bytes)
+void stock_fill(struct tide_resizer *resizer)
 {
 	struct stock *stock = &resizer->stock;
 	uint32_t buffer, place;
 
-	while (stock->n < STOCK_MAX && !stock->exhausted &&
+	while (stock->n < STOCK_MAX &&
 	       buffer_find_free(resizer->session, STATE_MOVE, &buffer, &place))
 		stock_add(stock, buffer, place);
-	if (stock->n <= STOCK_MAX / 2 && !stock->exhausted)
-		stock_from_cold(resizer, write_bytes);
+}
+
+void stock_make(struct tide_resizer *resizer, uint32_t n, uint64_t *write_bytes)
+{
+	const struct stock *stock = &resizer->stock;
+
+	if (n > STOCK_MAX)
+		n = STOCK_MAX;
+	if (stock->n < n && !stock->exhausted)
+		stock_from_cold(resizer, n - stock->n, write_bytes);
 }
 
 int relocate_allowed(struct tide_resizer *resizer)

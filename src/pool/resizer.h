@@ -52,8 +52,15 @@ struct drained {
 void drain_chunk(struct tide_resizer *resizer, uint32_t chunk, uint64_t *write_bytes,
 		 struct drained *out, struct tide_reason *why);
 
-/** stock_fill() - have destinations ready; not with other claims held. May write within @write_bytes */
-void stock_fill(struct tide_resizer *resizer, uint64_t *write_bytes);
+/** stock_fill() - take free buffers for pages that have to move; not with other claims held */
+void stock_fill(struct tide_resizer *resizer);
+
+/**
+ * stock_make() - have @n destinations, if necessary at the cost of pages worth no more than the cut
+ *
+ * Only for pages that do move: what is evicted here is missed. May write within @write_bytes.
+ */
+void stock_make(struct tide_resizer *resizer, uint32_t n, uint64_t *write_bytes);
 
 /** stock_return() - give back what is left, at the end of a step: nobody shall wait for it */
 void stock_return(struct tide_resizer *resizer);

@@ -171,6 +171,17 @@ int session_has_fix(const struct tide_session *session, uint32_t buffer)
 	return mode;
 }
 
+#ifdef SESSION_TSAN
+void session_see_all(const struct tide_session *session)
+{
+	const struct tide_pool *pool = session->pool;
+
+	for (uint32_t i = 0; i < pool->shared->layout.max_sessions; i++)
+		for (uint32_t k = 0; k < SLOT_ENTRIES; k++)
+			(void)atomic_load_explicit(&pool->slots[i].entry[k], memory_order_acquire);
+}
+#endif
+
 uint32_t session_reap(struct tide_session *session)
 {
 	return pool_reap(session->pool);

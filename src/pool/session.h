@@ -71,6 +71,30 @@ static inline void session_forget(struct tide_session *session, uint32_t at)
 	atomic_store_explicit(&session->slot->entry[at], 0, memory_order_release);
 }
 
+#if defined(__SANITIZE_THREAD__)
+#define SESSION_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SESSION_TSAN 1
+#endif
+#endif
+
+/**
+ * session_see_all() - ThreadSanitizer only: see what every session of this process let go of
+ *
+ * That a reader of this process has left may be known through another process, which looked at its entry
+ * and let go of the buffer then. ThreadSanitizer knows one process only; so whoever gets a buffer to himself
+ * looks at all entries again.
+ */
+#ifdef SESSION_TSAN
+void session_see_all(const struct tide_session *session);
+#else
+static inline void session_see_all(const struct tide_session *session)
+{
+	(void)session;
+}
+#endif
+
 /** session_claim() - note a buffer that is about to become our own; returns the place */
 uint32_t session_claim(struct tide_session *session, uint32_t buffer);
 

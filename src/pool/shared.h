@@ -34,7 +34,8 @@ struct shared {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t unused;
-	uint64_t bytes; /* of the region beside the pages */
+	uint64_t bytes;			   /* of the region beside the pages */
+	uint64_t pages_device, pages_file; /* which memfd holds the pages */
 	struct layout layout;
 	uint64_t min_bytes;
 	struct ghost_head ghosts;
