@@ -283,7 +283,7 @@ struct tide_fix {
  *
  * Return: 0 and *fix; on error nothing is fixed:
  *   TIDE_IO_ERROR, TIDE_PAGE_CORRUPT  the page could not be read, or a dirty victim not be written
- *   TIDE_POOL_EXHAUSTED               every buffer is fixed by somebody, for at least a second
+ *   TIDE_POOL_EXHAUSTED               every buffer is in use by somebody, for at least a second
  *   TIDE_LIMIT_REACHED                TIDE_SESSION_FIXES pages are fixed already
  *   TIDE_BAD_REQUEST                  no such mode, or this session has the page fixed in a mode that
  *                                     excludes @mode

@@ -11,7 +11,7 @@
 #include "pool/pause.h"
 #include "pool/reap.h"
 
-#define PATIENCE_NS UINT64_C(1000000000)
+#define PATIENCE_NS UINT64_C(2000000000)
 #define FAILURES 8 /* to write dirty victims, before it is an error */
 #define REAP_EVERY_NS UINT64_C(10000000)
 
@@ -153,7 +153,7 @@ void buffer_give(struct tide_session *session, uint32_t buffer, uint32_t place)
 	struct tide_pool *pool = session->pool;
 	const uint64_t clear = STATE_FLAGS & ~STATE_USABLE;
 
-	if (session->n_hints < SLOT_HINTS) {
+	if (session->n_hints < session_batch(session, SLOT_HINTS)) {
 		/* Noted first: a hint without a note would be found by the hands only. */
 		atomic_store_explicit(&session->slot->hint[session->n_hints++], buffer + 1,
 				      memory_order_release);
@@ -192,12 +192,46 @@ void buffer_drop_hints(struct tide_session *session)
 	tide_reader_leave(&session->reader);
 }
 
-static int exhausted(const struct tide_pool *pool, struct tide_reason *why)
+/* What the buffers are at this moment, for a message. */
+static void count_buffers(struct tide_session *session, uint32_t *n_free, uint32_t *n_owned,
+			  uint32_t *n_dirty, uint32_t *n_clean)
 {
-	int code = tide_reason_set(
-		why, TIDE_POOL_EXHAUSTED, 0,
-		"no buffer could be had for a second: of %" PRIu32 " in use all are fixed",
-		atomic_load_explicit(&pool->shared->n_usable, memory_order_relaxed));
+	const struct tide_pool *pool = session->pool;
+	const uint32_t reach = atomic_load_explicit(&pool->shared->n_reach, memory_order_relaxed);
+
+	*n_free = *n_owned = *n_dirty = *n_clean = 0;
+	tide_reader_enter(&session->reader);
+	for (uint32_t buffer = 0; buffer < reach; buffer++) {
+		uint64_t state;
+
+		if (!pool_chunk_active(pool, pool_chunk(pool, buffer)))
+			continue;
+		state = descriptor_state(&pool->descriptors[buffer]);
+		if (state_is_free(state))
+			++*n_free;
+		else if (state_owner(state) != 0)
+			++*n_owned;
+		else if (state & STATE_DIRTY)
+			++*n_dirty;
+		else
+			++*n_clean;
+	}
+	tide_reader_leave(&session->reader);
+}
+
+static int exhausted(struct tide_session *session, struct tide_reason *why)
+{
+	uint32_t n_free, n_owned, n_dirty, n_clean;
+	int code;
+
+	count_buffers(session, &n_free, &n_owned, &n_dirty, &n_clean);
+	code = tide_reason_set(why, TIDE_POOL_EXHAUSTED, 0,
+			       "no buffer could be had for %" PRIu64 " s: of %" PRIu32
+			       " buffers %" PRIu32 " are free, %" PRIu32 " owned, %" PRIu32
+			       " dirty and %" PRIu32 " clean; clean ones are fixed",
+			       PATIENCE_NS / UINT64_C(1000000000),
+			       n_free + n_owned + n_dirty + n_clean, n_free, n_owned, n_dirty,
+			       n_clean);
 
 	tide_reason_hint(why, "fix fewer pages at a time, or make the pool larger");
 	return code;
@@ -225,7 +259,7 @@ int buffer_take(struct tide_session *session, int ghost, uint32_t *buffer, uint3
 		if (began_ns == 0)
 			began_ns = reaped_ns = now_ns;
 		if (now_ns - began_ns > PATIENCE_NS)
-			return exhausted(session->pool, why);
+			return exhausted(session, why);
 		if (now_ns - reaped_ns > REAP_EVERY_NS) {
 			(void)session_reap(session);
 			reaped_ns = now_ns;

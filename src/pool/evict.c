@@ -12,6 +12,7 @@
 #define FORCE_EXAMINED 4096u	 /* take the coldest page seen after so many */
 #define FAILED_HEAT REPLACE_USES /* for pages that could not be written: others are tried first */
 
+_Static_assert(2 * TARGET <= CLAIM_BATCH, "dirty victims fit into a batch");
 _Static_assert(CLAIM_BATCH <= SLOT_HOLDS, "dirty victims are written in one go");
 
 /* One search for victims. */
@@ -32,7 +33,7 @@ static void pick(struct tide_session *session, struct sweep *sweep, uint32_t buf
 	if (!(state & STATE_DIRTY)) {
 		if (sweep->claims.n < CLAIM_BATCH)
 			(void)claim_try(session, &sweep->claims, buffer, state);
-	} else if (sweep->n_dirty < CLAIM_BATCH) {
+	} else if (sweep->n_dirty < 2 * sweep->target) {
 		sweep->dirty[sweep->n_dirty++] = buffer;
 	}
 }
@@ -153,7 +154,7 @@ static int sweep_is_over(const struct sweep *sweep, uint32_t reach)
 {
 	const uint64_t limit = 2 * (uint64_t)reach + 2 * SPAN;
 
-	if (sweep->claims.n >= sweep->target || sweep->n_dirty == CLAIM_BATCH)
+	if (sweep->claims.n >= sweep->target || sweep->n_dirty == 2 * sweep->target)
 		return 1;
 	if (sweep->claims.n > 0 && sweep->examined >= ENOUGH_EXAMINED)
 		return 1;
@@ -167,13 +168,11 @@ static int sweep_run(struct tide_session *session, struct sweep *sweep)
 {
 	const struct shared *shared = session->pool->shared;
 	const uint32_t reach = atomic_load_explicit(&shared->n_reach, memory_order_relaxed);
-	const uint32_t share =
-		atomic_load_explicit(&shared->n_usable, memory_order_relaxed) / TARGET;
 	int stolen = 0;
 
 	sweep->coldest = TIDE_LOOKUP_NONE;
 	sweep->coldest_worth = UINT32_MAX;
-	sweep->target = share < 1 ? 1 : share < TARGET ? share : TARGET;
+	sweep->target = session_batch(session, TARGET);
 	while (stolen == 0 && !sweep_is_over(sweep, reach))
 		stolen += sweep_span(session, sweep, choose_hand(shared, sweep, reach));
 	if (sweep->claims.n == 0 && sweep->coldest != TIDE_LOOKUP_NONE) {
@@ -235,7 +234,7 @@ int evict_batch(struct tide_session *session, int ghost, struct tide_reason *why
 	int code = TIDE_OK;
 
 	freed += evict_claimed(session, &sweep.claims);
-	if (sweep.n_dirty > 0 && (freed == 0 || sweep.n_dirty == CLAIM_BATCH)) {
+	if (sweep.n_dirty > 0 && (freed == 0 || sweep.n_dirty == 2 * sweep.target)) {
 		code = clean(session, &sweep, why);
 		freed += evict_claimed(session, &sweep.claims);
 	}

@@ -103,6 +103,17 @@ void tide_session_close(struct tide_session *session)
 	free(session);
 }
 
+uint32_t session_batch(const struct tide_session *session, uint32_t most)
+{
+	const struct tide_pool *pool = session->pool;
+	uint32_t n_slots, share;
+
+	(void)tide_grace_slots(pool->grace, &n_slots);
+	share = atomic_load_explicit(&pool->shared->n_usable, memory_order_relaxed) /
+		(4 * (n_slots ? n_slots : 1));
+	return share < 1 ? 1 : share < most ? share : most;
+}
+
 uint32_t session_claim(struct tide_session *session, uint32_t buffer)
 {
 	const uint32_t place = (uint32_t)__builtin_ctzll(session->free_claims);

@@ -95,6 +95,13 @@ static inline void session_see_all(const struct tide_session *session)
 }
 #endif
 
+/**
+ * session_batch() - how many buffers a session should have in its hands: @most, fewer in a small pool
+ *
+ * All sessions together leave three quarters of the buffers to pages. Never 0.
+ */
+uint32_t session_batch(const struct tide_session *session, uint32_t most);
+
 /** session_claim() - note a buffer that is about to become our own; returns the place */
 uint32_t session_claim(struct tide_session *session, uint32_t buffer);
 
