@@ -15,8 +15,8 @@
  * Caveats:
  *  - tide_lookup_find() is called inside a read section (tidepool/grace.h). What it returns was true
  *    at some moment in between: pin the buffer and compare the key again under the pin.
- *  - A descriptor's key is written with relaxed atomic stores of its 4-byte words, only while the
- *    buffer is not in the table.
+ *  - A descriptor's key is written with relaxed atomic stores, only while the buffer is not in the table:
+ *    of 8-byte words when it has 16 bytes that are aligned to 8, of 4-byte words otherwise.
  *  - A process that dies holding a partition's lock leaves it to the next one to repair; nothing of
  *    the table is lost.
  *  - Only one process at a time resizes the table; the host sees to it.

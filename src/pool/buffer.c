@@ -23,9 +23,10 @@ void buffer_count_free(struct tide_pool *pool, uint32_t buffer)
 }
 
 /*
- * The counts tell where to search. A death between a count and the state that it is about leaves
- * a count that is too high; search_chunk() puts that right. It is never too low for longer than
- * another session needs to go on, except for a buffer that the hands then find.
+ * The counts tell where to search. A buffer is free first and counted afterwards: search_chunk(), which puts
+ * right a count that is too high, then cannot take back a count whose buffer it has passed. Who takes
+ * the buffer in between leaves a count that is too high. A death in between leaves one too low; the
+ * buffer is still noted as claimed, and the reaper counts it (again).
  */
 void buffer_uncount_free(struct tide_pool *pool, uint32_t buffer)
 {
@@ -159,17 +160,16 @@ void buffer_give(struct tide_session *session, uint32_t buffer, uint32_t place)
 				      memory_order_release);
 		latch_release(pool, buffer, STATE_HINT, clear & ~STATE_HINT);
 	} else {
-		buffer_count_free(pool, buffer);
 		latch_release(pool, buffer, 0, clear);
+		buffer_count_free(pool, buffer);
 	}
 	session_unclaim(session, place);
 }
 
 void buffer_publish_hint(struct tide_pool *pool, uint32_t buffer, uint64_t state)
 {
-	buffer_count_free(pool, buffer);
-	if (!descriptor_swap(&pool->descriptors[buffer], &state, state & ~STATE_HINT))
-		buffer_uncount_free(pool, buffer);
+	if (descriptor_swap(&pool->descriptors[buffer], &state, state & ~STATE_HINT))
+		buffer_count_free(pool, buffer);
 }
 
 void buffer_drop_hints(struct tide_session *session)

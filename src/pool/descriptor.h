@@ -48,7 +48,6 @@
 #define STATE_WRITER (STATE_OWNER << STATE_WRITER_SHIFT)
 #define STATE_VERSION (UINT64_C(1) << 52)
 
-_Static_assert((STATE_OWNER & STATE_FLAGS) == 0, "owner and flags share bits");
 _Static_assert((STATE_WAIT | STATE_OWNER | STATE_FLAGS) < UINT64_C(1) << STATE_WRITER_SHIFT,
 	       "a futex looks at the lower half, which must hold owner and flags");
 _Static_assert((STATE_WRITER | STATE_OWNER | STATE_FLAGS) < STATE_VERSION,

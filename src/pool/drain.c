@@ -41,14 +41,11 @@ static void look(struct tide_resizer *resizer, struct part *part, uint32_t buffe
 
 	if (!(state & STATE_USABLE))
 		return;
-	if (state_is_free(state)) {
-		if (!retire_free(session->pool, buffer, state))
-			busy(part);
-	} else if (state_owner(state) != 0) {
-		busy(part);
-	} else if (!claim_try(session, &part->claims, buffer, state)) {
-		busy(part);
-	}
+	if (state_is_free(state)
+		    ? retire_free(session->pool, buffer, state)
+		    : state_owner(state) == 0 && claim_try(session, &part->claims, buffer, state))
+		return;
+	busy(part);
 }
 
 static void give_back(struct tide_resizer *resizer, const struct claims *claims, uint32_t i)
@@ -81,13 +78,11 @@ static void decide(struct tide_resizer *resizer, struct part *part, uint32_t i, 
 	const int may_stay = !(state & STATE_TORN) && worth == resizer->cut && may_move &&
 			     resizer->stock.n > resizer->stock.n_cold;
 
-	if (may_stay && relocate_page(resizer, &part->claims, i)) {
+	if ((may_stay || (keep && may_move)) && relocate_page(resizer, &part->claims, i))
 		return;
-	} else if (keep && !may_move) {
+	if (keep && !may_move) {
 		give_back(resizer, claims, i);
 		busy(part);
-	} else if (keep && relocate_page(resizer, &part->claims, i)) {
-		return;
 	} else if (keep && !resizer->stock.exhausted) {
 		give_back(resizer, claims, i);
 		part->left++;
@@ -169,7 +164,7 @@ void drain_chunk(struct tide_resizer *resizer, uint32_t chunk, uint64_t *write_b
 {
 	const struct tide_pool *pool = resizer->session->pool;
 	const uint32_t n = pool->shared->layout.chunk_buffers;
-	const uint32_t step = n < CLAIM_BATCH ? n : CLAIM_BATCH;
+	const uint32_t step = pool_step(pool, CLAIM_BATCH);
 	const uint32_t first = chunk << pool->chunk_shift;
 	struct part part;
 

@@ -55,13 +55,12 @@ static void drop_walk(struct tide_session *session, struct drop *drop)
 {
 	const struct tide_pool *pool = session->pool;
 	const uint32_t reach = atomic_load_explicit(&pool->shared->n_reach, memory_order_acquire);
-	const uint32_t chunk = pool->shared->layout.chunk_buffers;
-	const uint32_t span = chunk < CLAIM_BATCH ? chunk : CLAIM_BATCH;
+	const uint32_t step = pool_step(pool, CLAIM_BATCH);
 
-	for (uint32_t first = 0; first < reach; first += span) {
+	for (uint32_t first = 0; first < reach; first += step) {
 		tide_reader_enter(&session->reader);
 		if (pool_chunk_readable(pool, pool_chunk(pool, first)))
-			for (uint32_t i = 0; i < span; i++)
+			for (uint32_t i = 0; i < step; i++)
 				pick(session, drop, first + i);
 		tide_reader_leave(&session->reader);
 		carry_out(session, drop);

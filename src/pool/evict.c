@@ -50,6 +50,11 @@ static void consider(struct sweep *sweep, uint32_t buffer, uint64_t state,
 	sweep->coldest_state = state;
 }
 
+static int sweep_has_enough(const struct sweep *sweep)
+{
+	return sweep->claims.n >= sweep->target || sweep->n_dirty == 2 * sweep->target;
+}
+
 /* A hand meets a page of its queue. */
 static void judge(struct tide_session *session, struct sweep *sweep, enum shared_hand hand,
 		  uint32_t buffer, uint64_t state)
@@ -114,19 +119,18 @@ static int sweep_span(struct tide_session *session, struct sweep *sweep, enum sh
 	struct tide_pool *pool = session->pool;
 	struct shared *shared = pool->shared;
 	const uint32_t reach = atomic_load_explicit(&shared->n_reach, memory_order_relaxed);
-	const uint32_t span =
-		shared->layout.chunk_buffers < SPAN ? shared->layout.chunk_buffers : SPAN;
+	const uint32_t span = pool_step(pool, SPAN);
 	const uint64_t position =
 		atomic_fetch_add_explicit(&shared->hand[hand], span, memory_order_relaxed);
 	const uint32_t first = (uint32_t)(position % reach) / span * span;
-	/* Pinned pages fill a batch: the next turn begins behind them. */
-	const uint32_t turn = (uint32_t)(position / reach) * CLAIM_BATCH;
+	/* Pinned pages fill a batch: each turn begins elsewhere, and by an odd step everywhere in the end. */
+	const uint32_t turn = (uint32_t)(position / reach) * (CLAIM_BATCH / 2 + 1);
 	int stolen = 0;
 
 	sweep->examined += span;
 	tide_reader_enter(&session->reader);
 	if (pool_chunk_active(pool, pool_chunk(pool, first)))
-		for (uint32_t i = 0; i < span; i++) {
+		for (uint32_t i = 0; i < span && !sweep_has_enough(sweep); i++) {
 			const uint32_t buffer = first + (i + turn) % span;
 
 			meet(session, sweep, hand, buffer);
@@ -147,14 +151,14 @@ static enum shared_hand choose_hand(const struct shared *shared, const struct sw
 		replace_takes_small(small > 0 ? (uint64_t)small : 0, usable, sweep->ghost);
 	const int other = (int)(sweep->examined / reach & 1); /* a full turn brought nothing */
 
-	return first ^ other ? HAND_SMALL : HAND_MAIN;
+	return first != other ? HAND_SMALL : HAND_MAIN;
 }
 
 static int sweep_is_over(const struct sweep *sweep, uint32_t reach)
 {
-	const uint64_t limit = 2 * (uint64_t)reach + 2 * SPAN;
+	const uint64_t limit = 2 * ((uint64_t)reach + SPAN);
 
-	if (sweep->claims.n >= sweep->target || sweep->n_dirty == 2 * sweep->target)
+	if (sweep_has_enough(sweep))
 		return 1;
 	if (sweep->claims.n > 0 && sweep->examined >= ENOUGH_EXAMINED)
 		return 1;

@@ -25,14 +25,16 @@ struct attempt {
 static inline void heat(struct tide_session *session, uint32_t buffer)
 {
 	struct descriptor *d = &session->pool->descriptors[buffer];
+	_Atomic uint8_t *at;
 	uint8_t before, after;
 
 	if (replace_recent(&session->recent, buffer))
 		return;
 	before = atomic_load_explicit(&d->heat, memory_order_relaxed);
 	after = replace_hit(before, ++session->tick);
-	if (after != before)
-		atomic_store_explicit(&d->heat, after, memory_order_relaxed);
+	/* Elsewhere when nothing changes: a store to the page's line only if need be, and no branch. */
+	at = after != before ? &d->heat : &session->nowhere;
+	atomic_store_explicit(at, after, memory_order_relaxed);
 }
 
 static inline void taken(struct tide_session *session, uint32_t buffer, uint32_t at,

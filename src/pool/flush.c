@@ -115,12 +115,11 @@ static void flush_walk(struct tide_session *session, struct flush *flush)
 {
 	const struct shared *shared = session->pool->shared;
 	const uint32_t reach = atomic_load_explicit(&shared->n_reach, memory_order_acquire);
-	const uint32_t chunk = shared->layout.chunk_buffers;
-	const uint32_t span = chunk < SLOT_HOLDS ? chunk : SLOT_HOLDS;
+	const uint32_t step = pool_step(session->pool, SLOT_HOLDS);
 	uint32_t buffers[SLOT_HOLDS];
 
-	for (uint32_t first = 0; first < reach; first += span) {
-		const uint32_t n = collect(session, flush, first, span, buffers);
+	for (uint32_t first = 0; first < reach; first += step) {
+		const uint32_t n = collect(session, flush, first, step, buffers);
 		uint64_t over = 0;
 
 		if (n > 0)

@@ -142,9 +142,9 @@ static int host_publish(void *host, const uint32_t *chunks, uint32_t n, struct t
 			/* One that is usable came back with its page before it was drained. */
 			if (state & STATE_USABLE)
 				continue;
-			buffer_count_free(pool, first + k);
 			while (!descriptor_swap(d, &state, state | STATE_USABLE))
 				;
+			buffer_count_free(pool, first + k);
 		}
 	}
 	if (end > atomic_load_explicit(&shared->n_reach, memory_order_relaxed))

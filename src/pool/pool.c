@@ -9,6 +9,7 @@
 
 #include "pool/arrays.h"
 #include "pool/buffer.h"
+#include "pool/clock.h"
 #include "pool/lock.h"
 #include "pool/shared.h"
 
@@ -189,11 +190,11 @@ static int lay_out(struct tide_pool *pool, const struct tide_pool_config *config
 
 static uint64_t random_seed(void)
 {
-	uint64_t seed = 0;
+	uint64_t seed;
 
-	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
-		seed = (uint64_t)(uintptr_t)&seed;
-	return seed;
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed))
+		return seed;
+	return clock_ns();
 }
 
 /* The chunks to start with: nobody else is there, so no engine is needed. */

@@ -44,8 +44,8 @@ static uint64_t page_hash(const struct tide_pool *pool, uint32_t buffer)
 
 static void release_free(struct tide_pool *pool, uint32_t buffer)
 {
-	buffer_count_free(pool, buffer);
 	latch_release(pool, buffer, 0, STATE_FLAGS & ~STATE_USABLE);
+	buffer_count_free(pool, buffer);
 }
 
 /*
@@ -67,6 +67,9 @@ static void repair_claim(struct tide_pool *pool, uint32_t buffer, uint32_t index
 	if (!has_memory(pool, buffer))
 		return;
 	state = descriptor_state(&pool->descriptors[buffer]);
+	/* Free, and perhaps not counted any more: a count that is too high does no harm. */
+	if (state_is_free(state) && !(state & STATE_HINT))
+		buffer_count_free(pool, buffer);
 	if (state_owner(state) != index + 1 || (state & STATE_X))
 		return;
 	if (state & STATE_LOAD) {

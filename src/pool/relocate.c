@@ -51,8 +51,7 @@ static uint32_t find_cold(struct tide_resizer *resizer, struct claims *claims, u
 	struct tide_session *session = resizer->session;
 	struct tide_pool *pool = session->pool;
 	struct shared *shared = pool->shared;
-	const uint32_t chunk = shared->layout.chunk_buffers;
-	const uint32_t span = chunk < SPAN ? chunk : SPAN;
+	const uint32_t span = pool_step(pool, SPAN);
 	const uint32_t reach = atomic_load_explicit(&shared->n_reach, memory_order_relaxed);
 	const uint64_t position =
 		atomic_fetch_add_explicit(&shared->hand[HAND_COLD], span, memory_order_relaxed);

@@ -100,10 +100,13 @@ static inline uint8_t replace_hit(uint8_t heat, uint32_t tick)
 	uint64_t chance = replace_chance(tick);
 	unsigned next = heat;
 
-	if ((next & REPLACE_USES) < REPLACE_USES)
-		next++;
-	if (chance >> (32 - exponent) == 0 && next + REPLACE_FREQUENCY <= REPLACE_HEAT_MAX)
-		next += REPLACE_FREQUENCY;
+	/*
+	 * Without branches: heat comes from a cache line that is often missed, and a branch that waits for
+	 * it and goes the other way throws away what the processor has begun meanwhile.
+	 */
+	next += (next & REPLACE_USES) != REPLACE_USES;
+	next += REPLACE_FREQUENCY * ((unsigned)(chance >> (32 - exponent) == 0) &
+				     (unsigned)(next <= REPLACE_HEAT_MAX - REPLACE_FREQUENCY));
 	return (uint8_t)next;
 }
 

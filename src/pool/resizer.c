@@ -2,6 +2,7 @@
 /* resizer.c - whoever resizes: the lock, the engine, and what has to be tidied up besides. */
 #include "pool/resizer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,13 +217,14 @@ int tide_pool_resize(struct tide_session *session, const struct tide_request *re
 	int code;
 
 	memset(progress, 0, sizeof(*progress));
-	if (~session->free_entries != 0)
+	if (session->free_entries != UINT64_MAX)
 		return tide_reason_set(why, TIDE_BAD_REQUEST, 0,
 				       "this session has pages fixed: the resize could wait for "
 				       "them for ever");
 	code = tide_resizer_open(session, &resizer, why);
 	if (code != TIDE_OK)
 		return code;
+	assert(resizer);
 	code = tide_engine_submit(resizer->engine, request, 0, why);
 	if (code == TIDE_OK)
 		run(resizer, progress);

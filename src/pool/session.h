@@ -17,8 +17,9 @@ struct tide_session {
 	uint32_t n_hints;      /* hints are a stack */
 	uint32_t tick;	       /* counts hits; replace_hit() */
 	struct replace_recent recent;
-	uint32_t search_chunk;	/* where the search for free buffers goes on */
-	uint32_t search_buffer; /* in it */
+	_Atomic uint8_t nowhere; /* takes stores that change nothing; nobody reads it */
+	uint32_t search_chunk;	 /* where the search for free buffers goes on */
+	uint32_t search_buffer;	 /* in it */
 	uint32_t process_id;
 };
 

@@ -90,6 +90,14 @@ static inline uint32_t pool_chunk(const struct tide_pool *pool, uint32_t buffer)
 	return buffer >> pool->chunk_shift;
 }
 
+/* How many buffers a walk looks at in one step: @most, or those of a chunk. Steps lie within a chunk. */
+static inline uint32_t pool_step(const struct tide_pool *pool, uint32_t most)
+{
+	const uint32_t n = pool->shared->layout.chunk_buffers;
+
+	return n < most ? n : most;
+}
+
 /*
  * May buffers of the chunk be taken for pages? Acquire pairs with the engine's release of the state:
  * memory before use.

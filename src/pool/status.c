@@ -54,7 +54,7 @@ static void count_pages(const struct tide_pool *pool, struct tide_pool_status *o
 			const uint64_t state = descriptor_state(&pool->descriptors[first + i]);
 
 			out->cached_pages += state_is_resident(state) ? 1 : 0;
-			out->dirty_pages += state & STATE_DIRTY ? 1 : 0;
+			out->dirty_pages += (state & STATE_DIRTY) ? 1 : 0;
 		}
 	}
 	lock_release(&pool->shared->reap_lock);

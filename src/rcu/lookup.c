@@ -146,6 +146,8 @@ int tide_lookup_open(const struct tide_lookup_memory *memory, struct tide_lookup
 		.keys = (const unsigned char *)memory->keys + memory->offset,
 		.stride = memory->stride,
 		.words = memory->length / 4,
+		.is_pair = memory->length == 16 && memory->stride % 8 == 0 &&
+			   is_aligned((const unsigned char *)memory->keys + memory->offset, 8),
 		.salt = {head->salt[0], head->salt[1], head->salt[2]},
 	};
 	*out = lookup;

@@ -87,7 +87,8 @@ struct tide_lookup {
 	struct bucket *lines;
 	const unsigned char *keys; /* of buffer 0 */
 	size_t stride;
-	uint32_t words; /* of a key */
+	uint32_t words;	  /* of a key */
+	uint32_t is_pair; /* a key is two aligned numbers of 64 bits */
 	uint64_t salt[3];
 };
 

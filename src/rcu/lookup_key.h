@@ -29,22 +29,35 @@ static inline uint32_t key_differs_at(const struct tide_lookup *lookup, const vo
 	return wanted ^ key_word(lookup, buffer, word);
 }
 
-/* No key is shorter than a word; the length of most is that of a page id. */
+static inline uint64_t key_differs_by_pair(const struct tide_lookup *lookup, const void *key,
+					   uint32_t buffer, uint32_t pair)
+{
+	const unsigned char *found = lookup->keys + (size_t)buffer * lookup->stride;
+	uint64_t wanted;
+
+	memcpy(&wanted, (const unsigned char *)key + 8 * (size_t)pair, sizeof(wanted));
+	return wanted ^ atomic_load_explicit((const _Atomic uint64_t *)(const void *)found + pair,
+					     memory_order_relaxed);
+}
+
+static inline int key_equals_by_word(const struct tide_lookup *lookup, const void *key,
+				     uint32_t buffer)
+{
+	uint32_t differs = 0;
+
+	for (uint32_t word = 0; word < lookup->words; word++)
+		differs |= key_differs_at(lookup, key, buffer, word);
+	return differs == 0;
+}
+
+/* A key like a page id, of two aligned 64-bit numbers, has a path of its own: every hit pays for it. */
 static inline __attribute__((always_inline)) int key_equals(const struct tide_lookup *lookup,
 							    const void *key, uint32_t buffer)
 {
-	uint32_t differs = key_differs_at(lookup, key, buffer, 0);
-	uint32_t word = 1;
-
-	if (__builtin_expect(lookup->words >= 4, 1)) {
-		differs |= key_differs_at(lookup, key, buffer, 1);
-		differs |= key_differs_at(lookup, key, buffer, 2);
-		differs |= key_differs_at(lookup, key, buffer, 3);
-		word = 4;
-	}
-	for (; word < lookup->words; word++)
-		differs |= key_differs_at(lookup, key, buffer, word);
-	return differs == 0;
+	if (__builtin_expect(lookup->is_pair, 1))
+		return (key_differs_by_pair(lookup, key, buffer, 0) |
+			key_differs_by_pair(lookup, key, buffer, 1)) == 0;
+	return key_equals_by_word(lookup, key, buffer);
 }
 
 /* The buffer in this line whose key is @key, or TIDE_LOOKUP_NONE. A find calls nothing. */
