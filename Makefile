@@ -6,8 +6,10 @@ VERSION   := 0.1.0
 SOVERSION := 0
 
 prefix     ?= /usr/local
+bindir     ?= $(prefix)/bin
 libdir     ?= $(prefix)/lib
 includedir ?= $(prefix)/include
+mandir     ?= $(prefix)/share/man
 DESTDIR    ?=
 INSTALL    ?= install
 PKG_CONFIG ?= pkg-config
@@ -26,8 +28,8 @@ say = @printf '  %-8s%s\n'
 endif
 
 , := ,
-libs := numa
-no_build := help clean deps lint% format
+libs := numa liburcu-memb liburing libxxhash
+no_build := help clean deps coverage lint% format
 ifneq ($(filter-out $(no_build),$(or $(MAKECMDGOALS),all)),)
 LIBS_CFLAGS  := $(shell $(PKG_CONFIG) --cflags $(libs))
 LIBS_LDLIBS  := $(shell $(PKG_CONFIG) --libs $(libs))
@@ -35,6 +37,8 @@ CHECK_CFLAGS := $(shell $(PKG_CONFIG) --cflags check)
 CHECK_LDLIBS := $(shell $(PKG_CONFIG) --libs check)
 TOOLS_CFLAGS := $(shell $(PKG_CONFIG) --cflags libpq)
 TOOLS_LDLIBS := $(shell $(PKG_CONFIG) --libs libpq)
+BIG_CFLAGS := $(shell $(PKG_CONFIG) --cflags liburcu-cds jansson zlib)
+BIG_LDLIBS := $(shell $(PKG_CONFIG) --libs jansson liburcu-cds zlib)
 endif
 
 CFLAGS   ?= -O2 -g
@@ -46,7 +50,8 @@ lib_cflags  = $(all_cflags) -Wconversion -D_GNU_SOURCE -Iinclude -Isrc $(LIBS_CF
 
 # --- library -----------------------------------------------------------------------------------------
 
-lib_sources := $(sort $(wildcard src/memory/*.c) $(wildcard src/resize/*.c))
+layers      := memory rcu resize pool
+lib_sources := $(sort $(wildcard $(layers:%=src/%/*.c)))
 lib_objects := $(lib_sources:%.c=$(BUILD)/%.o)
 lib_headers := $(wildcard include/tidepool/*.h)
 lib_shared  := $(BUILD)/lib/libtidepool.so.$(SOVERSION)
@@ -58,22 +63,21 @@ all: library extension programs
 .PHONY: library
 library: $(lib_shared) $(BUILD)/lib/libtidepool.so $(lib_static)
 
-$(BUILD)/src/memory/%.o: src/memory/%.c
-	@mkdir -p $(@D)
-	$(say) CC $<
-	$(Q)$(CC) $(lib_cflags) -c -o $@ $<
+define layer_rules
+$(BUILD)/src/$(1)/%.o: src/$(1)/%.c
+	@mkdir -p $$(@D)
+	$$(say) CC $$<
+	$$(Q)$$(CC) $$(lib_cflags) -c -o $$@ $$<
 
-$(BUILD)/src/resize/%.o: src/resize/%.c
-	@mkdir -p $(@D)
-	$(say) CC $<
-	$(Q)$(CC) $(lib_cflags) -c -o $@ $<
+endef
+$(eval $(foreach layer,$(layers),$(call layer_rules,$(layer))))
 
 # clang's sanitizer runtimes are linked into programs only, so a sanitized library has undefined symbols.
 $(lib_shared): $(lib_objects) src/libtidepool.map
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) -shared -Wl,-soname,libtidepool.so.$(SOVERSION) $(if $(SANITIZE),,-Wl$(,)-z$(,)defs) \
-		-Wl,--version-script=src/libtidepool.map -pthread $(sanitize) $(LDFLAGS) \
+		-Wl,-Bsymbolic-functions -Wl,--version-script=src/libtidepool.map -pthread $(sanitize) $(LDFLAGS) \
 		-o $@ $(lib_objects) $(LIBS_LDLIBS)
 
 $(BUILD)/lib/libtidepool.so: $(lib_shared)
@@ -86,11 +90,30 @@ $(lib_static): $(lib_objects)
 
 # --- tools -------------------------------------------------------------------------------------------
 
-tool_sources  := $(sort $(wildcard tools/*.c tools/*/*.c))
+# tools/*.c and tools/*.d/*.c are programs of one file; a folder tools/NAME holds one of several.
+tool_sources  := $(sort $(wildcard tools/*.c tools/*.d/*.c))
+tool_folders  := tidestress bench-pool
 tool_programs := $(tool_sources:%.c=$(BUILD)/%)
+big_sources   := $(sort $(wildcard $(tool_folders:%=tools/%/*.c)))
+big_objects   := $(big_sources:%.c=$(BUILD)/%.o)
+big_programs  := $(foreach t,$(tool_folders),$(if $(wildcard tools/$(t)/*.c),$(BUILD)/bin/$(t)))
 
 .PHONY: programs
-programs: $(tool_programs)
+programs: $(tool_programs) $(big_programs)
+
+$(big_objects): $(BUILD)/tools/%.o: tools/%.c
+	@mkdir -p $(@D)
+	$(say) CC $<
+	$(Q)$(CC) $(lib_cflags) $(BIG_CFLAGS) -Itools -c -o $@ $<
+
+define big_program_rule
+$(BUILD)/bin/$(1): $(filter $(BUILD)/tools/$(1)/%,$(big_objects)) $(lib_static)
+	@mkdir -p $$(@D)
+	$$(say) LD $$@
+	$$(Q)$$(CC) -pthread $(sanitize) $$(LDFLAGS) -o $$@ $$^ $$(BIG_LDLIBS) $$(LIBS_LDLIBS) -lm
+
+endef
+$(eval $(foreach t,$(tool_folders),$(if $(wildcard tools/$(t)/*.c),$(call big_program_rule,$(t)))))
 
 $(BUILD)/tools/%: tools/%.c $(lib_static)
 	@mkdir -p $(@D)
@@ -168,7 +191,7 @@ endif
 
 # --- tests -------------------------------------------------------------------------------------------
 
-unit_sources  := $(sort $(wildcard tests/memory/test_*.c) $(wildcard tests/resize/test_*.c))
+unit_sources  := $(sort $(wildcard $(layers:%=tests/%/test_*.c)))
 unit_programs := $(unit_sources:%.c=$(BUILD)/%)
 
 # Tests reach private headers and symbols, so they are linked with the objects and not with the library.
@@ -187,11 +210,13 @@ prepare_server = pg_config=$$(tests/servers/build $(1)) && \
 
 server_tests := $(sort $(wildcard tests/postgres/t/*.pl))
 suites       := $(sort $(wildcard tests/postgres/suites/*.pl))
+layer_tests  := $(sort $(wildcard $(layers:%=tests/%/*.pl) $(layers:%=tests/%/*.sh)))
 models       := $(wildcard tests/models/run)
 guest        := $(wildcard tests/memory/numa-guest)
 
-sanitizers         := address,undefined
-sanitized_programs := $(unit_sources:%.c=build/$(sanitizers)/%)
+sanitizers         := address,undefined thread
+sanitized_programs := $(foreach s,$(sanitizers),$(unit_sources:%.c=build/$(s)/%))
+storm              := $(wildcard tests/pool/storm.pl)
 
 # With SANITIZE only the unit tests: a server does not load a sanitized library.
 .PHONY: check check-long check-all
@@ -201,28 +226,44 @@ check: test-programs
 else
 check: all test-programs
 	$(call prepare_server,15)
-	tests/run $(unit_programs) $(models) $(server_tests:%=15:%)
+	tests/run $(unit_programs) $(layer_tests) $(models) $(server_tests:%=15:%)
 endif
 
 # What check-all adds to check.
 check-long: all
-	$(MAKE) --no-print-directory SANITIZE=$(sanitizers) test-programs
+	$(foreach s,$(sanitizers),$(MAKE) --no-print-directory SANITIZE=$(s) test-programs build/$(s)/bin/tidestress &&) true
 	$(call prepare_server,15)
 	$(call prepare_server,18)
-	TIDE_TEST_LONG=1 tests/run $(sanitized_programs) $(guest) $(server_tests:%=18:%) $(suites:%=18:%) \
+	TIDE_TEST_LONG=1 tests/run $(sanitized_programs) $(storm) $(guest) $(server_tests:%=18:%) $(suites:%=18:%) \
 		$(suites:%=15:%)
 
 check-all:
 	$(MAKE) check
 	$(MAKE) check-long
 
+# Lines that the unit tests reach, by layer: a table, build/coverage/index.html, and an error below the least.
+coverage_least := 90
+
+.PHONY: coverage
+coverage:
+	$(MAKE) --no-print-directory BUILD=build/coverage CFLAGS='-O0 -g --coverage' test-programs
+	find build/coverage -name '*.gcda' -delete
+	tests/run $(unit_sources:%.c=build/coverage/%)
+	gcovr --root . --filter 'src/' --json build/coverage/lines.json build/coverage/src
+	gcovr --root . --add-tracefile build/coverage/lines.json --html-details build/coverage/index.html --txt
+	$(Q)status=0; for layer in $(layers); do \
+		gcovr --root . --add-tracefile build/coverage/lines.json --filter "src/$$layer/" --txt /dev/null \
+			--print-summary --fail-under-line $(coverage_least) >build/coverage/$$layer.txt || status=1; \
+		printf '%-8s%s\n' "$$layer" "$$(grep '^lines' build/coverage/$$layer.txt)"; \
+	done; exit $$status
+
 # --- lint --------------------------------------------------------------------------------------------
 
-lint_sources := $(lib_sources) $(tool_sources)
+lint_sources := $(lib_sources) $(tool_sources) $(big_sources)
 lint_format  := $(lint_sources) $(lib_headers) $(unit_sources) \
-	$(wildcard src/memory/*.h src/resize/*.h tests/memory/*.[ch] tests/resize/*.[ch])
+	$(wildcard $(layers:%=src/%/*.h) $(layers:%=tests/%/*.[ch]) $(tool_folders:%=tools/%/*.h) examples/*.c)
 lint_scripts := $(shell grep -lsE '^.!/bin/(ba)?sh' .ci/run tools/* tests/* tests/*/* tests/*/*/*)
-lint_flags   := -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc $(shell $(PKG_CONFIG) --cflags libpq)
+lint_flags   := -std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itools $(shell $(PKG_CONFIG) --cflags libpq)
 
 .PHONY: lint format
 lint: lint-format lint-tidy lint-cppcheck lint-scripts
@@ -238,7 +279,7 @@ run_tidy = printf '%s\n' $(1) | xargs -r -P 2 -n 1 \
 # A tool has one thread and may end its process.
 lint-tidy:
 	$(call run_tidy,$(lib_sources))
-	$(call run_tidy,$(tool_sources),--checks=-concurrency-mt-unsafe)
+	$(call run_tidy,$(tool_sources) $(big_sources),--checks=-concurrency-mt-unsafe)
 
 lint-cppcheck:
 	cppcheck --quiet -j 2 --std=c11 --enable=warning,performance,portability,style \
@@ -254,8 +295,12 @@ format:
 # --- the rest ----------------------------------------------------------------------------------------
 
 .PHONY: install
-install: library install-extension
-	$(INSTALL) -d '$(DESTDIR)$(libdir)/pkgconfig' '$(DESTDIR)$(includedir)/tidepool'
+install: library install-extension $(BUILD)/bin/tidestress
+	$(INSTALL) -d '$(DESTDIR)$(libdir)/pkgconfig' '$(DESTDIR)$(includedir)/tidepool' '$(DESTDIR)$(bindir)' \
+		'$(DESTDIR)$(mandir)/man1' '$(DESTDIR)$(mandir)/man3'
+	$(INSTALL) -m 755 $(BUILD)/bin/tidestress '$(DESTDIR)$(bindir)/'
+	$(INSTALL) -m 644 $(wildcard tools/man/*.1) '$(DESTDIR)$(mandir)/man1/'
+	$(INSTALL) -m 644 $(wildcard tools/man/*.3) '$(DESTDIR)$(mandir)/man3/'
 	$(INSTALL) -m 755 $(lib_shared) '$(DESTDIR)$(libdir)/'
 	ln -sf libtidepool.so.$(SOVERSION) '$(DESTDIR)$(libdir)/libtidepool.so'
 	$(INSTALL) -m 644 $(lib_static) '$(DESTDIR)$(libdir)/'
@@ -263,7 +308,7 @@ install: library install-extension
 	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' \
 		-e 's|@VERSION@|$(VERSION)|' tidepool.pc.in >'$(DESTDIR)$(libdir)/pkgconfig/tidepool.pc'
 
-.PHONY: deps demo bench
+.PHONY: deps demo bench bench-pool
 deps:
 	tools/deps
 
@@ -276,6 +321,9 @@ demo:
 # BENCH = groups and options, for instance BENCH='--quick grow'
 bench: all
 	BUILD='$(abspath $(BUILD))' tools/bench $(BENCH)
+
+bench-pool: $(BUILD)/bin/bench-pool
+	$< $(BENCH)
 
 .PHONY: clean
 clean:
@@ -292,7 +340,9 @@ help:
 	@echo '  check       tests, under 10 minutes'
 	@echo '  check-long  what check-all adds: sanitizers, PostgreSQL 18, its regression suites, the guest'
 	@echo '  check-all   check and check-long'
+	@echo '  coverage    lines that the unit tests reach, in build/coverage/; an error below $(coverage_least) % of a layer'
 	@echo '  bench       table of figures, JSON in build/bench/; BENCH="--quick grow" picks'
+	@echo '  bench-pool  figures of the embedded pool; BENCH= as for bench'
 	@echo '  lint        clang-format, clang-tidy, cppcheck, shellcheck; `format` rewrites the sources'
 	@echo '  clean       remove build/'
 	@echo 'Variables:'
@@ -302,4 +352,4 @@ help:
 	@echo '  PG_CONFIGS="/path/bin/pg_config ..."   servers to build the extension for'
 	@echo '  TIDEPOOL_CACHE=/path          where servers for tests are kept'
 
--include $(lib_objects:.o=.d) $(unit_programs:=.d) $(tool_programs:=.d)
+-include $(lib_objects:.o=.d) $(big_objects:.o=.d) $(unit_programs:=.d) $(tool_programs:=.d)
