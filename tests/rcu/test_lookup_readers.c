@@ -187,6 +187,14 @@ static int resize_some(struct stage *stage, uint32_t n_buffers)
 	return tide_lookup_resize(stage->table.lookup, n_buffers, 200, NULL);
 }
 
+static uint64_t generation(const struct stage *stage)
+{
+	struct tide_lookup_stats stats;
+
+	tide_lookup_stats(stage->table.lookup, &stats);
+	return stats.generation;
+}
+
 static pid_t fork_actor(struct stage *stage, uint32_t number, uint64_t seed)
 {
 	pid_t child = fork();
@@ -211,10 +219,12 @@ START_TEST(processes_are_killed_and_everything_is_found)
 
 	for (int round = 0; round < times_more(60); round++) {
 		uint64_t until = atomic_load(&stage->changes) + 50;
+		uint64_t resized = generation(stage) + 50;
 
 		for (uint32_t i = 0; i < WRITERS + 1; i++)
 			children[i] = fork_actor(stage, i, seed * 3 + i);
-		while (atomic_load(&stage->changes) < until)
+		/* Everybody has begun, however the machine shares its processors out. */
+		while (atomic_load(&stage->changes) < until || generation(stage) < resized)
 			find_some(stage, &seed);
 		/* The readers are at it while one after the other dies. */
 		for (uint32_t i = 0; i < WRITERS + 1; i++) {
