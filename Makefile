@@ -238,8 +238,10 @@ check-long: all
 	$(foreach s,$(sanitizers),$(MAKE) --no-print-directory SANITIZE=$(s) test-programs build/$(s)/bin/tidestress &&) true
 	$(call prepare_server,15)
 	$(call prepare_server,18)
-	TIDE_TEST_LONG=1 tests/run $(sanitized_programs) $(storm) $(guest) $(server_tests:%=18:%) $(suites:%=18:%) \
-		$(suites:%=15:%)
+	$(Q)status=0; tests/run $(sanitized_programs) || status=1; \
+	TIDE_TEST_LONG=1 tests/run $(storm) $(guest) $(server_tests:%=18:%) $(suites:%=18:%) \
+		$(suites:%=15:%) || status=1; \
+	exit $$status
 
 check-all:
 	$(MAKE) check
