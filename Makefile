@@ -258,7 +258,7 @@ coverage:
 	gcovr --root . --filter 'src/' --json build/coverage/lines.json build/coverage/src
 	gcovr --root . --add-tracefile build/coverage/lines.json --html-details build/coverage/index.html --txt
 	$(Q)status=0; for layer in $(layers); do \
-		gcovr --root . --add-tracefile build/coverage/lines.json --filter "src/$$layer/" --txt /dev/null \
+		gcovr --root . --add-tracefile build/coverage/lines.json --filter "src/$$layer/" --txt build/coverage/$$layer.files.txt \
 			--print-summary --fail-under-line $(coverage_least) >build/coverage/$$layer.txt || status=1; \
 		printf '%-8s%s\n' "$$layer" "$$(grep '^lines' build/coverage/$$layer.txt)"; \
 	done; exit $$status
