@@ -220,6 +220,8 @@ sanitizers         := address,undefined thread
 not_for_thread     := tests/memory/test_fault.c tests/memory/test_region.c tests/pool/test_replace.c
 sanitized_programs := $(unit_sources:%.c=build/address$(,)undefined/%) \
 	$(patsubst %.c,build/thread/%,$(filter-out $(not_for_thread),$(unit_sources)))
+# Those that go on for longer with TIDE_TEST_LONG.
+long_programs      := $(patsubst %,$(BUILD)/tests/rcu/%,test_lookup test_lookup_readers)
 storm              := $(wildcard tests/pool/storm.pl)
 
 # With SANITIZE only the unit tests: a server does not load a sanitized library.
@@ -234,12 +236,12 @@ check: all test-programs
 endif
 
 # What check-all adds to check.
-check-long: all
+check-long: all test-programs
 	$(foreach s,$(sanitizers),$(MAKE) --no-print-directory SANITIZE=$(s) test-programs build/$(s)/bin/tidestress &&) true
 	$(call prepare_server,15)
 	$(call prepare_server,18)
 	$(Q)status=0; tests/run $(sanitized_programs) || status=1; \
-	TIDE_TEST_LONG=1 tests/run $(storm) $(guest) $(server_tests:%=18:%) $(suites:%=18:%) \
+	TIDE_TEST_LONG=1 tests/run $(long_programs) $(storm) $(guest) $(server_tests:%=18:%) $(suites:%=18:%) \
 		$(suites:%=15:%) || status=1; \
 	exit $$status
 

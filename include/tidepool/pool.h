@@ -16,6 +16,7 @@
  *    is dropped, because nobody knows how far it came: it is read again from storage, as it was
  *    flushed last. Changes that nobody flushed are as lost as after a crash of the machine; a host
  *    that wants them keeps a log.
+ *  - A process that is stopped while it has a page or a lock to itself makes those wait who want the same.
  *  - A page is durable after tide_pool_flush() returned 0, and not before.
  *  - Pages lie at different addresses in different processes.
  *  - All participants are trusted: who can write to the memory can destroy it.

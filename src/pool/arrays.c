@@ -53,14 +53,6 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit)
 	return (bytes + unit - 1) / unit * unit;
 }
 
-static int has_memory(const struct tide_pool *pool, uint32_t chunk)
-{
-	const uint32_t state =
-		atomic_load_explicit(&pool->chunks->chunk[chunk].state, memory_order_relaxed);
-
-	return state >= TIDE_CHUNK_ACTIVE && state <= TIDE_CHUNK_LINGERING;
-}
-
 uint32_t arrays_backed(const struct tide_pool *pool)
 {
 	uint32_t counts[TIDE_CHUNK_STATES];
@@ -89,7 +81,7 @@ static int unit_in_use(const struct tide_pool *pool, uint64_t unit)
 	uint64_t chunk = unit * layout->unit / bytes;
 
 	for (; chunk < layout->n_chunks && chunk * bytes < (unit + 1) * layout->unit; chunk++)
-		if (has_memory(pool, (uint32_t)chunk))
+		if (pool_chunk_has_memory(pool, (uint32_t)chunk))
 			return 1;
 	return 0;
 }

@@ -30,16 +30,6 @@ void claim_end(struct tide_session *session, const struct claims *claims, uint32
 	session_unclaim(session, claims->place[i]);
 }
 
-void claim_give_back(struct tide_session *session, struct claims *claims, uint32_t first)
-{
-	for (uint32_t i = first; i < claims->n; i++) {
-		latch_release(session->pool, claims->buffer[i], 0, STATE_EVICT);
-		claim_end(session, claims, i);
-	}
-	if (first < claims->n)
-		claims->n = first;
-}
-
 uint32_t claim_settle(struct tide_session *session, struct claims *claims)
 {
 	struct tide_pool *pool = session->pool;

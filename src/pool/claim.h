@@ -36,9 +36,6 @@ uint32_t claim_settle(struct tide_session *session, struct claims *claims);
 /** claim_end() - buffer i has been released */
 void claim_end(struct tide_session *session, const struct claims *claims, uint32_t i);
 
-/** claim_give_back() - the rest from @first on stays as it was */
-void claim_give_back(struct tide_session *session, struct claims *claims, uint32_t first);
-
 /**
  * claim_forget_page() - the page of a settled claim leaves the pool: table, counts, ghost
  *

@@ -26,13 +26,8 @@
 
 static int has_memory(const struct tide_pool *pool, uint32_t buffer)
 {
-	uint32_t state;
-
-	if (buffer >= pool->shared->layout.n_buffers)
-		return 0;
-	state = atomic_load_explicit(&pool->chunks->chunk[pool_chunk(pool, buffer)].state,
-				     memory_order_acquire);
-	return state >= TIDE_CHUNK_ACTIVE && state <= TIDE_CHUNK_LINGERING;
+	return buffer < pool->shared->layout.n_buffers &&
+	       pool_chunk_has_memory(pool, pool_chunk(pool, buffer));
 }
 
 static uint64_t page_hash(const struct tide_pool *pool, uint32_t buffer)

@@ -108,6 +108,15 @@ static inline int pool_chunk_active(const struct tide_pool *pool, uint32_t chunk
 	       TIDE_CHUNK_ACTIVE;
 }
 
+/* Not retired, nor on the way from or to it. Stays so as long as the reap lock is held (reap.c). */
+static inline int pool_chunk_has_memory(const struct tide_pool *pool, uint32_t chunk)
+{
+	const uint32_t state =
+		atomic_load_explicit(&pool->chunks->chunk[chunk].state, memory_order_acquire);
+
+	return state >= TIDE_CHUNK_ACTIVE && state <= TIDE_CHUNK_LINGERING;
+}
+
 /*
  * May its descriptors be read? Asked inside a read section, the answer holds until its end: the grace
  * period that memory waits for begins when the chunk is seen in a later state (host.c).
